@@ -124,6 +124,7 @@ def _both(log: Log, field: _Field, primary: str, foreign: str) -> tuple[dict[str
 def narrowed(primary: Log, foreign: Log) -> tuple[dict[str, Log], Guess]:
     """Two logs and what is proposed for them; of each the records that join alone, where a field tells others apart."""
     conditions: dict[str, Choice] = {}
+    primary, foreign = _unfolded(primary, foreign)
     named = id_columns(foreign)
 
     def looked_up(part: Log) -> _Joined:
@@ -154,6 +155,22 @@ def narrowed(primary: Log, foreign: Log) -> tuple[dict[str, Log], Guess]:
     where = {name: {"where": condition} for name, condition in conditions.items()}
     streams = Guess(where.get("primary", {}) | whole.primary, where.get("foreign", {}) | whole.foreign)
     return {"primary": primary, "foreign": foreign}, streams
+
+
+def _unfolded(primary: Log, foreign: Log) -> tuple[Log, Log]:
+    """Two logs, of either the elements of an array where one of them alone would name an event, or none does."""
+
+    def one_of_several(found: Choice) -> bool:
+        return any(name == "FILL_IN" or "[" in name for name in found.value)
+
+    found = guess(primary, foreign)
+    if foreign.within and any(map(one_of_several, (found.foreign["event_id"], found.foreign["primary_id"]))):
+        tried = guess(primary, foreign.within).foreign
+        if not any(map(one_of_several, (tried["event_id"], tried["primary_id"]))):
+            foreign = foreign.within
+    if primary.within and one_of_several(found.primary["event_id"]):
+        primary = primary.within if lookup_of(id_columns(primary.within), id_columns(foreign)) else primary
+    return primary, foreign
 
 
 _Joined = tuple[float, Sequence[object]]  # how many records of a part join, 0 if not all of its kind do, and by what

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,13 +18,13 @@ from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
 from clickjoin.joiner.typed_output import shown_paths, with_types
 from clickjoin.kernel.arrays import text_array
-from clickjoin.kernel.typed_columns.by_line import has
+from clickjoin.kernel.typed_columns.by_line import has, value_at
 from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import ClickjoinError
-from clickjoin.model.field_path import path_text
+from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Budget, Problem
 from clickjoin.model.where import in_words
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import AnySource, Pipeline
     from clickjoin.config.pipeline import Input
-    from clickjoin.model.field_path import TypedColumn
+    from clickjoin.model.field_path import FieldPath, TypedColumn
     from clickjoin.model.ids import Around
 
 _SHOWN = 12
@@ -85,6 +86,7 @@ def validate(pipeline: Pipeline) -> Validation:
     whole = [_of_source(item, found) for item in pipeline.inputs]
     if shared := shared_by(pipeline):
         found.problems.append(f"foreign.source.path: {said(shared)} {SHARED}. {REMEDY}")
+    found.problems += _of_elements(pipeline, found.samples)
     found.problems += [] if of_adapter else [*_of_columns(pipeline, found.samples), *_of_process(pipeline)]
     whole_look = all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs)
     if pipeline.foreign and whole_look:
@@ -233,6 +235,31 @@ def _of_records(item: Input, seen: Sample) -> list[str]:
     whole = f"{seen.read - seen.good} of {seen.read} records that were looked at would go to quarantine"
     said = f"{item.section}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"
     return [said + hint(seen.bad[0].reason)]
+
+
+def _of_elements(pipeline: Pipeline, samples: Mapping[str, Sample]) -> list[str]:
+    """That `primary_id` is in one element of an array, and others name other primary events, which are not joined."""
+    if not pipeline.foreign or "foreign" not in samples:
+        return []
+    records = [json.loads(text) for text in samples["foreign"].records]
+    found = []
+    for path in map(parse_path, pipeline.foreign.primary_id):
+        more = sum(_names_several(record, path) for record in records)
+        if more > pipeline.validation.quarantine * len(records):
+            found.append(
+                f"foreign.primary_id: {path_text(path)} is of one element, and {more} of {len(records)} sampled "
+                "records have others with another value there, which are not looked up; where each element is an "
+                "event, name the array in foreign.source.records"
+            )
+    return found
+
+
+def _names_several(record: Any, path: FieldPath) -> bool:
+    at = next((at for at, step in enumerate(path) if isinstance(step, int)), None)
+    elements = value_at(record, path[:at]) if at is not None else None
+    if at is None or not isinstance(elements, list):
+        return False
+    return len({str(value) for one in elements if (value := value_at(one, path[at + 1 :])) is not None}) > 1
 
 
 def _first(name: str) -> str:

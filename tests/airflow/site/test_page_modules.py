@@ -157,6 +157,36 @@ def test_rows_of_a_chart_hold_what_the_picture_does(page: Page) -> None:
     assert call(page, "keychart", "step", 0.5) == "1"
 
 
+def days(**missing: int) -> list[dict[str, Any]]:
+    return [{"date": f"2026-03-0{day[1]}", "missing": count} for day, count in missing.items()]
+
+
+@pytest.mark.parametrize(
+    ("looks", "ids", "unsure"),
+    [
+        ([days(d1=0)], [], False),
+        ([days(d1=7)], [], True),  # a batch may be under way
+        ([days(d1=7), days(d1=7)], [["2026-03-01", 7]], False),
+        ([days(d1=7), days(d1=3)], [["2026-03-01", 3]], False),
+        ([days(d1=7), days(d1=0)], [], False),
+        ([days(d1=7), days(d1=0), days(d1=5)], [], True),  # another batch
+        ([days(d1=7), days(d1=9, d2=4)], [["2026-03-01", 7]], True),
+    ],
+)
+def test_rows_that_are_gone_at_two_looks(page: Page, looks: list[Any], ids: list[Any], *, unsure: bool) -> None:
+    script = """async (looks) => {
+        const { gone, goneNotice } = await import('/gone.js');
+        let found = { missing: new Map() };
+        for (const days of looks) found = gone(days, found.missing);
+        return [found.still, found.unsure, goneNotice(found.still)?.textContent ?? ''];
+    }"""
+    still, again, words = page.evaluate(script, looks)
+    assert (still, again) == (ids, unsure)
+    said = f"{ids[0][1]} accepted ids of 2026-03-01 are claimed and in no output: rows are gone" if ids else ""
+    assert words.startswith(said)
+    assert ("then Fill: it verifies the date" in words) == bool(ids)
+
+
 RUNS = "/api/v2/dags/clickjoin_join__shop/dagRuns"
 RETRIED = {"task_id": "join", "map_index": -1, "state": "up_for_retry", "try_number": 2}
 FAILED, AGAIN, FIRST = (
@@ -165,10 +195,13 @@ FAILED, AGAIN, FIRST = (
 WHY = "Spark does not answer at sc://127.0.0.1:15002"
 
 
-def shown(page: Page, runs: Sequence[tuple[str, object]], *, paused: bool = False, why: str | None = WHY) -> list[str]:
+def shown(
+    page: Page, runs: Sequence[tuple[str, object]], *, paused: bool = False, why: str | None = WHY, opened: bool = True
+) -> list[str]:
     """What the page says of a join: its notices (kind and text), then the pill beside its name.
 
     `runs`: state and task of each run, the newest first. A task that is text is one that Airflow does not tell of.
+    `opened`: as a page that was just opened.
     """
     dag = {"dag_id": "clickjoin_join__shop", "timetable_summary": "0:01:00", "is_paused": paused}
     answers: dict[str, Any] = {"/api/v2/dags": {"dags": [dag]}}
@@ -184,6 +217,8 @@ def shown(page: Page, runs: Sequence[tuple[str, object]], *, paused: bool = Fals
         found = answers.get("".join(path[1:]))
         route.fulfill(status=200 if found else 404, json=found or {"detail": "not found"})
 
+    if opened:
+        page.goto(page.url)
     page.route("**/api/v2/**", answer)
     script = """async () => {
         for (const id of ['dags', 'dags-notices']) {
@@ -232,6 +267,13 @@ def test_what_failed_is_shown_until_a_later_run_succeeds(
     page: Page, runs: list[tuple[str, object]], seen: list[str]
 ) -> None:
     assert shown(page, runs) == seen
+
+
+def test_a_reason_is_kept_while_the_next_try_is_under_way(page: Page) -> None:
+    """Airflow drops what a task has said when it tries again."""
+    assert shown(page, [("running", RETRIED)]) == [RED_RETRY, "failed, and is tried again"]
+    assert shown(page, [("running", AGAIN)], why=None, opened=False) == [AMBER, "failed, and is under way again"]
+    assert shown(page, [("running", AGAIN)], why=None)[0].endswith("(why is in the task's log)")
 
 
 def test_a_failure_that_gave_no_reason_and_a_paused_dag(page: Page) -> None:
