@@ -57,7 +57,7 @@ _OF_NOBODY = (
 )
 _BEYOND = {
     "quarantine": "which would not be joined: fix what the lines above say",
-    "unmatched": "find no primary event: look at lookback, at ids, and at what is still to come",
+    "unmatched": "find no primary event: look at lookback or match.within, at ids, and at what is still to come",
     "doubled": "ids come with several times, and would be published once for each: see registry.identity",
 }
 _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes
