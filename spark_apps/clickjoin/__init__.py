@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-def open(file: str | PathLike[str], **options: Any) -> PipelineHandle:
+def open(
+    file: str | PathLike[str], *, replica: str = "main", spark: Any = None, report: Callable[[str], None] | None = None
+) -> PipelineHandle:
     """The pipeline of a file, with `drain`, `run`, `status`, `explain` and `verify`.
 
-    `options`: replica, spark and report, as of `clickjoin.api.PipelineHandle`. Errors: ConfigError.
+    `replica`: the name of this running copy. `spark`: a session, or what makes one; by default Spark in this process,
+    started by what first needs it. `report`: called with a line about each batch. Errors: ConfigError.
     """
     from clickjoin.api import PipelineHandle
 
-    return PipelineHandle(file, **options)
+    return PipelineHandle(file, replica, spark, report)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.chain.links import beside
 from clickjoin.config import load
+from clickjoin.config.umask import umask
 from clickjoin.engines.choose import open_tables
 from clickjoin.event_store.bad_input import FLOOD
 from clickjoin.jobs.all_jobs import require_job
@@ -25,19 +27,15 @@ if TYPE_CHECKING:
 
 
 class PipelineHandle:
-    """A pipeline that was opened by its file. Summaries are those that the commands print with `--json`.
+    """A pipeline that was opened by its file; see `clickjoin.open`.
 
-    `spark`: a session, or what makes one; by default Spark in this process, started by what first needs it. `report`:
-    is called with a line about each batch. Errors: ConfigError for the file or the replica's name; of the methods
-    ClickjoinError.
+    Summaries are those that the commands print with `--json`. Errors of the methods: ClickjoinError.
     """
 
-    def __init__(
-        self, file: str | os.PathLike[str], replica: str = "main", spark: Session | None = None,
-        report: Reporter = lambda _: None,
-    ) -> None:  # fmt: skip
-        self.file, self.replica, self.pipeline = Path(file), joining_name(replica), load(Path(file))
-        self._spark, self._report = lazy(spark or self._start), report
+    def __init__(self, file: str | PathLike[str], replica: str, spark: Session | None, report: Reporter | None) -> None:
+        self.pipeline, self.replica = load(Path(file)), joining_name(replica)
+        self._file, self._spark = Path(file).absolute(), lazy(spark or self._start)
+        self._report = report or (lambda _: None)
 
     def drain(self, *, check: bool = True) -> dict[str, Any]:
         """Join all that the sources hold; `ok` is False where the sums do not agree. `check`: count every id."""
@@ -60,7 +58,7 @@ class PipelineHandle:
 
     def status(self, last: int = 10) -> dict[str, Any]:
         """Lag, backlog, counts and the `last` batches of every replica. Starts no Spark."""
-        pipelines = beside(self.file)  # it says, too, in which store each of their places is
+        pipelines = beside(self._file)  # it says, too, in which store each of their places is
         delta = open_tables(self.pipeline)
         found = status(delta, last)
         for name in found["replicas"] or ["main"]:
@@ -76,10 +74,14 @@ class PipelineHandle:
 
     def explain(self, event_id: str) -> dict[str, Any]:
         """Where an event is (`state`, unknown if nowhere), and its whole way (`history`). Starts no Spark."""
-        return explain_chain(beside(self.file), event_id)
+        return explain_chain(beside(self._file), event_id)
 
     def _job(self, name: str, lease: float | None = None, **arguments: Any) -> dict[str, Any]:
-        return require_job(name).run(self._spark, self.pipeline, self.replica, self._report, lease, **arguments)
+        before = os.umask(umask())  # what holds records is private, as it is made by clickjoin's own processes
+        try:
+            return require_job(name).run(self._spark, self.pipeline, self.replica, self._report, lease, **arguments)
+        finally:
+            os.umask(before)
 
     def _start(self) -> Any:
         from clickjoin.spark.session import in_process

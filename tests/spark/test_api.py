@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import pytest
 
 import clickjoin
 from clickjoin.config.starter import STARTER
+from clickjoin.config.umask import in_force
 from clickjoin.generate import Traffic, generate
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.spark import session
@@ -25,7 +27,7 @@ def file(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
     """A pipeline's file beside logs of 400 clicks, in the folder that this process is in."""
     generate(tmp_path / "logs", Traffic(clicks=400, queries=100, orphans=0.0, late=0.0))
     file = tmp_path / "shop.yaml"
-    file.write_text(STARTER)
+    file.write_text(STARTER.replace("engine: spark", "engine: arrow"))  # Spark is for verify alone
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(session, "in_process", lambda **_: spark)
     return file
@@ -39,6 +41,16 @@ def test_the_quick_start(file: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert out[0] == "400 joined, 0 wait for their query"
     assert "'joined': 400" in out[1]
     assert out[2] == "unknown"
+
+
+def test_what_it_writes_is_private_and_the_process_stays_as_it_was(file: Path) -> None:
+    seen: list[int] = []
+    mask, on_signal = in_force(), signal.getsignal(signal.SIGTERM)
+    shop = clickjoin.open(file, report=lambda _: seen.append(in_force()))
+    assert shop.drain(check=False)["joined"] == 400
+    assert shop.run(seconds=0.1)["joined"] == 0
+    assert set(seen) == {0o077}
+    assert (in_force(), signal.getsignal(signal.SIGTERM)) == (mask, on_signal)
 
 
 def test_what_is_refused(file: Path) -> None:

@@ -106,14 +106,9 @@ class RestoreResult:
 
 
 def restore(
-    pipeline: Pipeline,
-    folder: str | Path,
-    at: str,
-    report_line: Reporter,
-    *,
-    force: bool = False,
+    pipeline: Pipeline, folder: str | Path, at: str, report_line: Reporter, *, force: bool = False,
     dry_run: bool = False,
-) -> RestoreResult:
+) -> RestoreResult:  # fmt: skip
     """Put the newest backup in a folder, or the one called `at`, in the lake's place; with `dry_run` only check it.
 
     Errors: ConfigError where there is no such backup, LakeError for one that is damaged, BatchError where a process

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import clickjoin
 from clickjoin.cli import console
 from clickjoin.cli.base import Config, Json, app, load
 from clickjoin.cli.console import report_line
@@ -67,9 +68,7 @@ def status(
     config: Config, as_json: Json = False, last: Annotated[int, typer.Option(min=1, help="batches to show")] = 10
 ) -> None:
     """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
-    from clickjoin.api import PipelineHandle
-
-    handle = PipelineHandle(config)
+    handle = clickjoin.open(config)
     found = handle.status(last)
     console.answer(found, as_json, lambda: show_status(handle.pipeline.pipeline, found))
 
@@ -127,7 +126,6 @@ def explain(
     Where pipelines in the same folder read this one's output, or it reads theirs, its way goes on through them.
     With --key: how a key of section `process` stands: what is expected of it now, open windows, signals, late events.
     """
-    from clickjoin.api import PipelineHandle
     from clickjoin.report.processing import explain_key
 
     if (event_id is None) == (key is None):
@@ -141,7 +139,7 @@ def explain(
     elif not event_id or not event_id.strip():
         raise ConfigError("an empty id names no event", remedy="Give the event's id")
     else:
-        found = PipelineHandle(config).explain(event_id)
+        found = clickjoin.open(config).explain(event_id)
         console.answer(found, as_json, lambda: _show_histories(found), fails=found["state"] == "unknown")
 
 

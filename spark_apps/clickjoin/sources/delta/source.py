@@ -36,14 +36,9 @@ class DeltaSource(RangeSource):
     each_of = staticmethod(read_piece)
 
     def __init__(
-        self,
-        path: str,
-        *,
-        start: str | int = "earliest",
-        as_json: Sequence[str] = (),
-        tasks: int = 8,
+        self, path: str, *, start: str | int = "earliest", as_json: Sequence[str] = (), tasks: int = 8,
         absent: str = "missing",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._path, self._start, self._as_json, self._tasks = path, start, tuple(as_json), tasks
         self._log, self._absent = ChangeLog(path), absent
         self.taken_back = False  # as of the last plan: a restore has taken away the version that was read last

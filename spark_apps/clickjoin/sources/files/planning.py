@@ -80,16 +80,9 @@ STALE_SECONDS = 60  # half a line that has not grown for this long is worth a wo
 
 
 def make_plan(
-    pattern: str,
-    positions: Mapping[str, FilePosition],
-    budget: Budget,
-    now: float,
-    memory: Memory | None = None,
-    *,
-    keep: bool = True,
-    fence: AllowedFolders | None = None,
-    csv: FormOf = no_csv,
-) -> FilePlan:
+    pattern: str, positions: Mapping[str, FilePosition], budget: Budget, now: float, memory: Memory | None = None, *,
+    keep: bool = True, fence: AllowedFolders | None = None, csv: FormOf = no_csv,
+) -> FilePlan:  # fmt: skip
     """Plan a batch of the files that a glob names. `now` in seconds since 1970; `csv`: how a file's CSV is written.
 
     A file that is as it was, with nothing unread, is not opened. A folder that does not exist changes nothing. Without

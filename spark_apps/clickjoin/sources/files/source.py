@@ -46,15 +46,9 @@ class FilesSource(ByteSource):
     """
 
     def __init__(
-        self,
-        source: Files,
-        *,
-        now: Callable[[], float] = time.time,
-        tasks: int = 8,
-        fence: AllowedFolders | None = None,
-        keep: bool = True,
-        here: bool = False,
-    ) -> None:
+        self, source: Files, *, now: Callable[[], float] = time.time, tasks: int = 8,
+        fence: AllowedFolders | None = None, keep: bool = True, here: bool = False,
+    ) -> None:  # fmt: skip
         self._pattern, self._config, self._fence = source.path, source, fence or own_fence(source.path)
         self._now, self._tasks, self._here = now, tasks, here
         self._keep, self._memory, self._positions = keep, Memory(), KnownPositions()

@@ -42,14 +42,9 @@ class S3Source(ByteSource):
     """The objects that a glob names; see `open_source`. Without `keep` what a store refuses is a problem."""
 
     def __init__(
-        self,
-        source: Files,
-        *,
-        now: Callable[[], float] = time.time,
-        tasks: int = 8,
-        fence: AllowedFolders | None = None,
-        keep: bool = True,
-    ) -> None:
+        self, source: Files, *, now: Callable[[], float] = time.time, tasks: int = 8,
+        fence: AllowedFolders | None = None, keep: bool = True,
+    ) -> None:  # fmt: skip
         if fence:
             fence.require_on_s3(source.path)
         name, _, key = source.path.removeprefix(S3).partition("/")
