@@ -235,17 +235,23 @@ def gx(
     config: Config,
     to: Annotated[Path | None, typer.Option(help="folder to copy the project to, with its results")] = None,
     edited: Annotated[Path | None, typer.Option("--from", help="folder it was copied to: put edits back")] = None,
+    offline: Annotated[bool, typer.Option(help="with --to: Data Docs that load nothing from other hosts")] = False,
     as_json: Json = False,
 ) -> None:
     """Where the project of Great Expectations lies; copy it to a folder, or put what was edited there back."""
-    from clickjoin.quality import place
+    from clickjoin.cli.offline import make_offline
+    from clickjoin.quality import place, project
 
     pipeline = load(config)
     if to and edited:
         raise ConfigError("--to and --from: both are given", remedy="Fetch the project, edit it, then put it back")
+    if offline and not to:
+        raise ConfigError("--offline: of which pages?", remedy="Give --to: the Data Docs are built there")
     found: dict[str, object] = {"project": place.root_of(pipeline)}
     if to:
         files, docs = place.fetch(pipeline, to)
+        if offline:
+            make_offline(to / "gx" / project.SITE)
         found |= {"to": str(to / "gx"), "files": files, "data_docs": docs}
     elif edited:
         found |= {"put_back": place.put_back(pipeline, edited)}
