@@ -23,8 +23,8 @@ from clickjoin.lake.side_by_side import alongside
 from clickjoin.lake.table_format import tables_of_format
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
-from clickjoin.schemas import ALL, BY_NAME, JOINED, METRICS, Table
-from clickjoin.schemas.format import ZONES
+from clickjoin.registry.zones import keep_zones
+from clickjoin.schemas import ALL, BY_NAME, JOINED, METRICS, PRIMARY, Table
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -72,12 +72,14 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
     adapter_of(with_types(pipeline, delta))  # before anything is made
     made = [name for name in gone if delta.create(_wanted(pipeline, BY_NAME[name]))]
     require_as_made(delta, pipeline)  # of two that begin a lake at once, by other files, one has made it
-    start_timeline(delta, pipeline, datetime.now(UTC))
+    now = datetime.now(UTC)
+    start_timeline(delta, pipeline, now)
     _add_output_columns(delta, with_types(pipeline, delta))
-    if (known := there.get(METRICS.name)) and not set(METRICS.names) <= known.keys():
-        _add_counts(delta)
+    for table in (METRICS, PRIMARY):
+        if (known := there.get(table.name)) and not set(table.names) <= known.keys():
+            _add_columns(delta, table)
     _keep_engine(delta, pipeline)
-    _keep_zones(delta, pipeline)
+    keep_zones(delta, pipeline.zones, now)
     return made
 
 
@@ -86,22 +88,6 @@ def _keep_engine(delta: Tables, pipeline: Pipeline) -> None:
     if (before := delta.engine) != pipeline.engine:
         delta.set_engine(pipeline.engine)
         _log.warning("%s: engine %s was at work here, engine %s is from now on", delta.root, before, pipeline.engine)
-
-
-def _keep_zones(delta: Tables, pipeline: Pipeline) -> None:
-    """Have the lake say by which rules local times are read. Errors: LakeError where this host has others."""
-    if not (rules := pipeline.zones):
-        return
-    kept = delta.zones
-    if other := sorted(zone for zone in rules if kept.get(zone, rules[zone]) != rules[zone]):
-        raise LakeError(
-            f"{delta.root}: time zone {', '.join(other)} has other rules on this host than where the lake's "
-            "events were read: the same record would be another event here",
-            remedy="Give all hosts the same tzdata. Only if none but this one is right: read no record again from "
-            f"before the rules' change, and run ALTER TABLE delta.`{delta.path('journal')}` UNSET TBLPROPERTIES "
-            f"('{ZONES}')",
-        )
-    delta.set_zones(rules)
 
 
 def _wanted(pipeline: Pipeline, table: Table) -> Table:
@@ -119,10 +105,10 @@ def _add_output_columns(delta: Tables, pipeline: Pipeline) -> None:
     delta.add_statistics("joined", skipping_columns(columns))
 
 
-def _add_counts(delta: Tables) -> None:
-    """Columns of `metrics` that a lake of an earlier release lacks."""
-    types, comments = ({each.name: getattr(each, what) for each in METRICS.columns} for what in ("type", "meaning"))
-    delta.add_columns(METRICS.name, types, comments, whose="clickjoin")
+def _add_columns(delta: Tables, table: Table) -> None:
+    """Columns of a table that a lake of an earlier release lacks."""
+    types, comments = ({each.name: getattr(each, what) for each in table.columns} for what in ("type", "meaning"))
+    delta.add_columns(table.name, types, comments, whose="clickjoin")
 
 
 def _remedy(gone: list[str]) -> str:

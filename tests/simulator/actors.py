@@ -27,6 +27,7 @@ from tests.simulator.world import START, Process, Violation, World
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
     from clickjoin.sources.port import Source
+    from tests.simulator.local_times import Differing
 
 _ADDS = ("join", "redrive", "verify", "harm", "fill")  # what may leave events that wait
 Work = Callable[[Engine, Process], bool]
@@ -42,6 +43,7 @@ class Cast:
         self.upstream = upstream  # whose output is this one's primary stream
         self.replicas: set[str] = set()
         self.idle: dict[str, float] = {}  # seconds at most between two looks at the logs, by replica
+        self.times: Differing | None = None  # what each replica reads times by
         self.budgets = False  # each takes another number of events at most, and works ahead
         self.goes_on = 0.0  # seconds that joins go on once they have read all of the logs
         self._all_read: dict[str, float] = {}  # when a replica had done so
@@ -55,7 +57,7 @@ class Cast:
         }
         if self.upstream:
             sources["primary"] = TableSource(f"{self.upstream.pipeline.root}/joined")
-        pipeline = self.pipeline
+        pipeline = self.times.pipeline(replica) if self.times else self.pipeline
         if self.budgets:
             own = {"max_events": self.world.random.choice([1, 2, 4, 7]), "driver_bytes": 100, "catch_up_share": 1}
             pipeline = pipeline.model_copy(update={"batch": pipeline.batch.model_copy(update=own)})
@@ -91,11 +93,14 @@ class Cast:
                         return
                     if self.world.struck and isinstance(error, DeltaError):
                         raise Violation(f"raw error: {error}") from None
-                    if not may_pass(error) or failures > 8:
+                    if not self._corrected(process, error) and (not may_pass(error) or failures > 8):
                         raise
                     self.world.sleep(2.0**failures)
 
         return main
+
+    def _corrected(self, process: Process, error: Exception) -> bool:
+        return self.times is not None and self.times.corrects(process.replica, error)
 
     def join(self, engine: Engine, process: Process) -> bool:
         """New records; done when the logs are complete and read, and time has passed by itself where it does."""

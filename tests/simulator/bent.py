@@ -32,7 +32,7 @@ class Bent:
     gaps: bool = False  # committers may sleep between their look at the log and the version that they put there
     unheard: float = 0  # share of commits of which the caller hears that they were refused, or nothing
     days: float = 0  # by how many days clocks may be wrong
-    disaster: str = ""  # restore, restore-pending, power: see disasters.py
+    disaster: str = ""  # restore, restore-pending, power, outage: see disasters.py
     span: tuple[float, float] | None = None  # event times, in seconds from the start
     alone: str = ""  # time, id: of one stream, whose events are known by id and time, or by id alone
     restamped: float = 55.0  # seconds, at most, between an event's time and a copy's, where ids alone are names
@@ -41,4 +41,5 @@ class Bent:
     chain: bool = False  # a second pipeline joins a third stream to the output of the first
     process: bool = False  # processes give the output's events to a processor, key by key
     beats: bool = False  # batches of no records say that time passes
+    times: str = ""  # forms, zones: by what replicas read the same texts differently (local_times.py)
     budgets: bool = False  # each process of a replica takes another number of events at most, and works ahead

@@ -238,6 +238,20 @@ def _publish_first() -> None:
     Processing._commit = both  # type: ignore[method-assign]
 
 
+def _forms() -> None:
+    """Forms of a time that are added are not written down, so two files can go on with others."""
+    from clickjoin.registry import shards
+
+    shards._keep_forms = lambda *_: None
+
+
+def _zones() -> None:
+    """Which rules of a time's zone a lake was read by is not looked at."""
+    from clickjoin import lake_setup
+
+    lake_setup.keep_zones = lambda *_: None
+
+
 def _ahead() -> None:
     """What was written ahead counts as the batch's own, whatever that is to read by now."""
     from clickjoin.engines.arrow.land_ahead import LandedAhead
@@ -273,4 +287,6 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "blind": beat_breaks.blind,
     "own-beat": beat_breaks.own_beat,
     "ahead": _ahead,
+    "forms": _forms,
+    "zones": _zones,
 }

@@ -1,4 +1,4 @@
-"""What goes wrong besides crashes: answers that are lost, tables that are put back to what they were, power cuts."""
+"""What goes wrong besides crashes: answers that are lost, tables that are put back, power cuts, outages."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def prepare(world: World, rng: random.Random, kind: str) -> None:
     if not kind:
         return
     named = {"restore": _RESTORED, "restore-pending": ("pending",), "restore-live": _RESTORED}.get(kind)
-    if kind in ("restore-upstream", "restore-backup"):
-        strike = (_RestoreUpstream if kind == "restore-upstream" else _RestoreBackup)(world, rng).strike
+    others = {"restore-upstream": _RestoreUpstream, "restore-backup": _RestoreBackup, "outage": _Outage}
+    if kind in others:
+        strike = others[kind](world, rng).strike
     else:
         restored = _Older if kind == "restore-live" else _Restore
         strike = restored(world, rng, named).strike if named else _Power(world, rng).strike
@@ -71,6 +72,18 @@ class _Disaster:
         table.cut(version)
         world.struck = True
         world.lake.changed(table)
+
+
+class _Outage(_Disaster):
+    """A replica is down, with all of its processes, for minutes: what it had read, and what waits for it, grows old."""
+
+    def strike(self) -> None:
+        """They stop; they start again."""
+        world, replica = self._world, self._rng.choice(["east", "west"])
+        world.note(f"{replica} is down")
+        world.counts["outages"] = 1
+        for old in world.stop_all(replica):
+            world.start(old.replica, old.role, old.skew, old.main, self._rng.uniform(100, 400))
 
 
 class _Saved(_Disaster):

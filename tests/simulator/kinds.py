@@ -20,6 +20,19 @@ ALONE = (
     ),
     # The boundary moves on between an event and its copies; the other replica reads them later still, and fills run.
     Bent(name="ids-window", alone="id", gc=2, fill=1, replicas=1, lag=200, points=(300, 700), span=(-240, 100)),
+    # A replica is down for minutes, while the other goes on and the boundary moves; it has read some events before.
+    Bent(
+        name="ids-outage",
+        alone="id",
+        disaster="outage",
+        gc=2,
+        fill=1,
+        replicas=1,
+        lag=20,
+        late=(0.6, 300),
+        points=(400, 800),
+        span=(-240, 100),
+    ),
     # A batch lies still from its landing on, while shards are added and the other replica claims in them.
     Bent(
         name="ids-resharded",
@@ -130,6 +143,19 @@ OVERLAP = (
     Bent(name="overlap-unheard", budgets=True, most=1, unheard=0.1, gaps=True, points=(300, 600), fill=0),
     Bent(name="overlap-restore", budgets=True, most=1, disaster="restore", gc=0, reshard=0, points=(300, 700)),
 )
+# Replicas read the same texts as other times, by files, or by rules of a zone, of their own.
+LOCAL = tuple(
+    Bent(
+        name=kind,
+        times=kind,
+        weak={("read", table): (0.3, 5, 60), ("commit", table): (0.3, 5, 60)},
+        gc=0.3,
+        reshard=0.5,
+        replicas=1,
+        points=(200, 500),
+    )
+    for kind, table in (("forms", "shard_timeline"), ("zones", "journal"))
+)
 # The store is older than it was under processes that live on: a table, or all.
 RESTORED = Bent(name="restore-live", disaster="restore-live", replicas=1, lag=40, points=(300, 600), span=(-240, -10))
-NAMED = (*OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, WATERMARK, RESTORED)
+NAMED = (*OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, *LOCAL, WATERMARK, RESTORED)

@@ -18,7 +18,7 @@ from clickjoin.sources.completeness import Completeness, Evidence
 from clickjoin.sources.files.completeness import check
 from clickjoin.sources.files.state import FilePosition, FileSplit
 from clickjoin.sources.port import RECORDS_DDL, Source
-from tests.simulator import frames
+from tests.simulator import frames, local_times
 from tests.simulator.values import micros, names_of_ddl
 from tests.simulator.world import START, World
 
@@ -161,6 +161,10 @@ def _record(
     return made | {"payload": json.dumps(text), "due": START + max(at + delay, 0)}
 
 
+def _time(row: dict[str, Any], spec: RecordSpec) -> datetime | None:
+    return local_times.read(row["text"], spec.event_form) if "text" in row else row.get("event_time")
+
+
 class LogSource(Source):
     """The Source port over one stream."""
 
@@ -208,6 +212,8 @@ class LogSource(Source):
         for piece in map(FileSplit.of, splits):
             for at in range(piece.start // _LENGTH, piece.end // _LENGTH):
                 record = {name: value for name, value in self._logs.stream(self._stream)[at].items() if name != "due"}
+                if record.pop("text", ""):
+                    record["event_time"] = _time(self._logs.stream(self._stream)[at], spec)
                 moment = record.get("event_time")
                 if moment is not None and micros(moment) > spec.latest_micros:
                     assert self._logs.clocks_are_wrong, "an event from the future"
@@ -242,4 +248,4 @@ class LogSource(Source):
     def reread(self, split: Split, start: int, end: int, spec: RecordSpec) -> list[int | None]:
         """Event times of the records between two bytes."""
         records = self._logs.stream(self._stream)[start // _LENGTH : end // _LENGTH]
-        return [micros(row["event_time"]) if "event_time" in row else None for row in records]
+        return [micros(time) if (time := _time(row, spec)) else None for row in records]

@@ -8,7 +8,7 @@ from typing import Any
 
 from clickjoin.config import Pipeline
 from clickjoin.model.places import declare_output
-from tests.simulator import heartbeats, logs
+from tests.simulator import heartbeats, local_times, logs
 from tests.simulator.bent import Bent
 from tests.simulator.oracle import MOST_ATTEMPTS
 
@@ -28,6 +28,8 @@ def pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
         return heartbeats.beating(json.dumps(_fields(adapter, most, bent.delay)), by_itself=most % 2 > 0)
     if bent.process:
         return processed(adapter, most, bent.delay)
+    if bent.times:
+        return local(bent.times, adapter, most)
     return (watermarked if bent.absent else by_id if bent.by_id else pipeline)(adapter, most, bent.delay)
 
 
@@ -84,6 +86,14 @@ def _fields(adapter: str, max_events: int, delay: int) -> dict[str, Any]:
         "batch": {"max_events": max_events, "driver_bytes": "400B"},
         "adapter": adapter,
     }
+
+
+@lru_cache
+def local(kind: str, adapter: str, max_events: int) -> Pipeline:
+    """The same, with times as texts."""
+    whole = _fields(adapter, max_events, 10)
+    whole["foreign"] |= {"event_time": local_times.column(kind)}
+    return Pipeline.model_validate(whole)
 
 
 @lru_cache

@@ -188,10 +188,15 @@ class DeltaTable:
         self._lake.commit_rust(self._table, self._at, Commit(metadata=True))
         self._table.columns |= {field.name: str(getattr(field.type, "type", field.type)) for field in fields}
 
-    def set_table_properties(self, properties: Mapping[str, str]) -> None:
-        """Other columns with statistics."""
-        self._lake.commit_rust(self._table, self._at, Commit(metadata=True))
-        self._table.statistics = tuple(properties["delta.dataSkippingStatsColumns"].split(","))
+    def set_table_properties(self, properties: Mapping[str, str], **_: bool) -> None:
+        """Other settings, or columns with statistics."""
+        try:
+            self._lake.commit_rust(self._table, self._at, Commit(metadata=True))
+        except Refused as error:
+            raise CommitFailedError(str(error)) from error
+        self._table.settings = self._table.settings | properties
+        if named := properties.get("delta.dataSkippingStatsColumns"):
+            self._table.statistics = tuple(named.split(","))
 
     def create_write_transaction(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from clickjoin.lake_setup import initialise
-from tests.simulator import backups, clock, heartbeats, logs, processing, rust, workers
+from tests.simulator import backups, clock, heartbeats, local_times, logs, processing, rust, workers
 from tests.simulator.actors import Cast
 from tests.simulator.bent import POINTS, Bent
 from tests.simulator.bents import bent_of
@@ -45,7 +45,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     random.seed(seed)
     adapter = rng.choices([*ADAPTERS], [*ADAPTERS.values()])[0]
     bent = bent_of(seed, kind)
-    lake = _empty(adapter, bent.name if bent.alone or bent.by_id else "", bent.chain).fork()
+    lake = _empty(adapter, bent.name if bent.alone or bent.by_id or bent.times else "", bent.chain).fork()
     rust.install(lake)
     world = World(seed, lake, _odds(rng, bent), verbose=verbose)
     world.now = START
@@ -58,6 +58,8 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     if bent.alone or bent.by_id:
         streams.repeat(rng, bent.restamped if bent.by_id or bent.alone == "id" else 0.0)
         streams.primary = [] if bent.alone else streams.primary
+    if bent.times:
+        local_times.write(bent.times, streams)
     if bent.beats:
         heartbeats.trouble(rng, streams)
     world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
@@ -66,7 +68,10 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     whole = pipeline_of(bent, adapter, most)
     workers.deal(apart=whole.by_id)
     cast = Cast(world, whole, streams)
-    oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=whole.by_id, absent=bent.absent)
+    if bent.times:
+        cast.times = local_times.Differing(bent.times, whole, world, rng, lake)
+    one_time = whole.by_id or bool(bent.times)
+    oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=one_time, absent=bent.absent)
     oracles = [oracle]
     if bent.disaster == "restore-live":
         oracle.forgives = lambda: world.struck

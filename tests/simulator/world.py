@@ -218,9 +218,9 @@ class World:
             self.processes.remove(process)
         assert process.done, process.name
 
-    def stop_all(self) -> list[Process]:
-        """Nobody runs any more; returns those that somebody will start again."""
-        stopped = list(self.processes)
+    def stop_all(self, replica: str = "") -> list[Process]:
+        """Nobody runs any more, or none of a replica; returns those that somebody will start again."""
+        stopped = [process for process in self.processes if replica in ("", process.replica)]
         for process in stopped:
             self.kill(process)
         first = {(p.replica, p.role): p for p in reversed(stopped) if p.role not in _BY_HAND}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from deltalake import DeltaTable
 
-from clickjoin.chain.output_watermark import Upstream
+from clickjoin.chain.source import Upstream
 from clickjoin.dates.closing import Order, close
 from clickjoin.model import failpoint
 from clickjoin.model.ids import MICROS, micros_of, moment

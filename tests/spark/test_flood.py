@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from clickjoin.config import load
-from clickjoin.jobs.run import drained
+from clickjoin.jobs.run import drain as drained
 from clickjoin.model.errors import ConfigError
 from clickjoin.report.export import export
 from clickjoin.report.status import status

@@ -10,7 +10,7 @@ import pytest
 from clickjoin import lake_setup
 from clickjoin.config import load
 from clickjoin.engine import Engine
-from clickjoin.jobs.run import drained
+from clickjoin.jobs.run import drain as drained
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError
 from clickjoin.schemas import METRICS

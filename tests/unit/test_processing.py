@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from clickjoin.gc.behind import processing_behind
-from clickjoin.gc.compaction import _say_behind, needs
+from clickjoin.gc.compaction import _say_behind, clean, needs
 from clickjoin.jobs.processing import process
 from clickjoin.lake.restored import leave_mark
 from clickjoin.lake.vacuum import vacuum
@@ -214,6 +215,19 @@ def test_gc_keeps_what_processing_has_not_read(tmp_path: Path) -> None:
     _say_behind(out.pipeline, out.delta, processing_behind(out.pipeline), much_later, said.append)
     assert len(said) == 1  # all is read
     assert len(vacuum(out.delta, "joined", needs(out.pipeline, "joined", (), much_later), dry_run=True)) >= len(later)
+
+
+def test_gc_keeps_it_by_the_lakes_clock(tmp_path: Path) -> None:
+    """Clocks of the hosts that wrote the output were two days ahead of the lake's: they say nothing of files' ages."""
+    out = two_batches(tmp_path)
+    out.drain()
+    for number in range(3):
+        out.publish([(f"e{number}", "shoes", NOON + 2 * MINUTE + number)], NOON + 2 * MINUTE)
+    out.table().optimize.compact()
+    for file in (tmp_path / "lake/shop/deduplicated").rglob("*.*"):
+        os.utime(file, (file.stat().st_mtime - 2 * 86_400,) * 2)
+    clean(out.pipeline, out.delta, print)
+    assert sum(row["events"] for row in out.drain()) == 3
 
 
 def test_all_keys_are_written_again_now_and_then_and_loaded_by_any_process(tmp_path: Path) -> None:

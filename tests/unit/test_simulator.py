@@ -43,6 +43,8 @@ FOUND = {
     "blind": "3",
     "own-beat": "107",
     "ahead": "1750",
+    "forms": "21",
+    "zones": "1",
 }
 
 # What is missed soonest, or alone, in schedules of one kind (see bents.py).
@@ -70,7 +72,12 @@ KIND = {
     "blind": "heartbeats",
     "own-beat": "heartbeats",
     "ahead": "overlap",
+    "forms": "forms",
+    "zones": "zones",
 }
+# What is missed in another kind, too.
+ALSO = {("repeats", "ids-outage"): "21"}
+CASES = [(name, KIND.get(name, ""), seed) for name, seed in FOUND.items()] + [(*case, ALSO[case]) for case in ALSO]
 
 
 def simulate(*more: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -123,6 +130,7 @@ def test_tables_that_were_put_back_double_nothing(kind: str, what: str) -> None:
         ("ids-unheard", 20),
         ("ids-window", 20),
         ("ids-resharded", 20),
+        ("ids-outage", 4),
         ("ids-joined", 12),
         ("ids-joined-unheard", 12),
     ],
@@ -132,6 +140,15 @@ def test_one_stream_goes_well(kind: str, seeds: int) -> None:
     found = sums("--seeds", f"0:{seeds}", "--kind", kind, "--jobs", "2")
     assert found["failed"] == {}
     assert found["joined"] > 4 * seeds
+
+
+@pytest.mark.parametrize("kind", ["forms", "zones"])
+def test_replicas_that_read_times_differently_double_nothing(kind: str) -> None:
+    """By other forms that were added, or by other rules of a zone: one of the two is refused, and goes on corrected."""
+    found = sums("--seeds", seeds(6, 40), "--kind", kind, "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["joined"] > 20
+    assert found["corrected"] > 5
 
 
 def test_what_is_in_order_is_not_given_up() -> None:
@@ -182,11 +199,10 @@ def test_a_chain_goes_well(kind: str) -> None:
     assert (found.get("restored", 0) > 3) == (kind == "chain-restore")
 
 
-@pytest.mark.parametrize("protection", FOUND)
-def test_a_protection_taken_away_is_missed(protection: str) -> None:
+@pytest.mark.parametrize(("protection", "kind", "first"), CASES)
+def test_a_protection_taken_away_is_missed(protection: str, kind: str, first: str) -> None:
     """Doubled or lost events, and not just an error of the simulator's own."""
-    kind = ("--kind", KIND[protection]) if protection in KIND else ()
-    found = sums("--seeds", f"{FOUND[protection]},0:1000", "--stop", "--break", protection, *kind)
+    found = sums("--seeds", f"{first},0:1000", "--stop", "--break", protection, "--kind", kind)
     assert len(found["failed"]) == 1
     fault = next(iter(found["failed"].values()))
     kinds = (

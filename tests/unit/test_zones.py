@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import zoneinfo
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +20,8 @@ from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import TimeForm
 from clickjoin.model.zones import rules_of
+from clickjoin.registry.zones import keep_zones
+from clickjoin.schemas import BATCHES
 
 ZONE = "America/Mexico_City"  # which gave up summer time in 2022
 FORM = "%Y-%m-%d %H:%M:%S"
@@ -63,6 +67,35 @@ def _pipeline(lake: Path) -> Pipeline:
     foreign = {**primary, "event_time": time, "primary_id": "of", "primary_time": "embedded"}
     fields = {"pipeline": "zoned", "lake": str(lake), "engine": "arrow", "primary": primary, "foreign": foreign}
     return Pipeline.model_validate(fields)
+
+
+@pytest.mark.parametrize("before", ["append", "set_zones"])
+def test_of_two_hosts_that_begin_at_once_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    """Whenever the other one comes, as a property of a table is written over."""
+    now, theirs = datetime.now(UTC), {ZONE: "those of another host"}
+    delta, other = ArrowTables(str(tmp_path)), ArrowTables(str(tmp_path))
+    delta.create(BATCHES)
+    commit, refused = getattr(ArrowTables, before), []
+
+    def first_the_other(self: ArrowTables, *given: Any) -> Any:
+        if self is delta:
+            try:
+                keep_zones(other, theirs, now)
+            except LakeError as error:
+                refused.append(error)
+        return commit(self, *given)
+
+    monkeypatch.setattr(ArrowTables, before, first_the_other)
+    try:
+        keep_zones(delta, {ZONE: rules_of(ZONE)}, now)
+    except LakeError as error:
+        refused.append(error)
+    assert [f"time zone {ZONE} has other rules on this host" in str(error) for error in refused] == [True]
+    assert delta.zones[ZONE] == (rules_of(ZONE) if before == "set_zones" else theirs[ZONE])
+    with pytest.raises(LakeError):  # for good
+        keep_zones(ArrowTables(str(tmp_path)), {ZONE: "those of a third"}, now)
 
 
 def test_a_lake_keeps_to_the_rules_it_was_read_by(tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.engines.choose import open_own_tables
+from clickjoin.lake.location import LOG, location
+from clickjoin.model.places import JOINED, folder_of
 from clickjoin.processing.planning import REPLICA, SEQUENCE, STREAM
 from clickjoin.processing.tables import folder
 from clickjoin.schemas.process import PROCESS
@@ -13,6 +15,7 @@ from clickjoin.sources.delta.state import newest, pieces_of
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+    from clickjoin.sources.delta.state import TablePosition
 
 
 class Behind(NamedTuple):
@@ -41,4 +44,10 @@ def processing_behind(pipeline: Pipeline) -> Behind:
     versions = {piece.version for split in splits for piece in pieces_of(split)}
     if position is None or not position.at:
         return Behind(versions=tuple(sorted(versions)))
-    return Behind(position.at, position.read, tuple(sorted(versions)))
+    return Behind(_since(pipeline, position), position.read, tuple(sorted(versions)))
+
+
+def _since(pipeline: Pipeline, position: TablePosition) -> float:
+    """When the last version that was read came, by the lake's clock, as files' ages are; its writer's may be wrong."""
+    entry = location(folder_of(pipeline.root, JOINED)).stored(f"{LOG}/{position.read:020}.json")
+    return min(position.at, entry.at) if entry else position.at

@@ -1,10 +1,11 @@
-"""Running a pipeline from a shell: for ever, through lost servers and conflicts; or until all is drained."""
+"""The jobs of a shell: joining for ever, through lost servers and conflicts; or until all is drained."""
 
 from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -29,29 +30,42 @@ if TYPE_CHECKING:
 
 _MAX_PAUSE = 30.0
 PATIENCE, _LOOK_SECONDS = 120.0, 0.5
-_ONCE = (
-    FLOOD,
-    BROKEN,
-    "lost-tail",
-    "rewritten",
-    "source-lost",
-)  # problems that only the look which finds them tells of
-
+_ONCE = (FLOOD, BROKEN, "lost-tail", "rewritten", "source-lost")  # only the look which finds them tells of these
 _BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", "misfits", FLOOD, BROKEN)
 
 
-def forever(
-    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, seconds: float | None
+def run(
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None = None
 ) -> dict[str, Any]:
-    """Join and retry until a signal or the end of `seconds`. A batch that failed is run again after a growing pause.
+    """Join and retry until a signal or the end of the lease (seconds; None: none).
+
+    A batch that failed is run again after a growing pause.
 
     Errors: those that no retry can fix, and a Spark server that is gone for good.
     """
+    with _signals() as stopped:
+        return _run(spark, pipeline, replica, report, lease, stopped)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """What came of SIGTERM and SIGINT, which end nothing by themselves meanwhile."""
     stopped: list[int] = []
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda number, _frame: stopped.append(number))
+    before = {
+        name: signal.signal(name, lambda number, _: stopped.append(number)) for name in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield stopped
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _run(
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None, stopped: list[int]
+) -> dict[str, Any]:
     summary, failures = Summary(report), 0
-    end = None if seconds is None else time.monotonic() + seconds
+    end = None if lease is None else time.monotonic() + lease
     engine = Engine(spark, pipeline, replica)
     while not stopped and (end is None or time.monotonic() < end):
         try:
@@ -80,7 +94,7 @@ def forever(
     return summary.to_dict()
 
 
-def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, check: bool) -> dict[str, Any]:
+def drain(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *, check: bool = True) -> dict[str, Any]:
     """Drain a pipeline; `ok` is False where the sums do not agree or a source has a problem.
 
     `events_in` and `pending` are distinct events of this run, by id and time, however often each was tried. `waiting`,

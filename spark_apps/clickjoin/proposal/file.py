@@ -61,7 +61,7 @@ def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") ->
         f"lake: {_quoted(str(folder / 'lake'))}",
         _ENGINE,
         *(line for name, log in logs.items() for line in _stream(name, log, streams[name])),
-        *_retention(found.foreign["primary_time"].value),
+        *_retention(found.foreign["primary_time"].value if "primary_time" in found.foreign else None),
         *_registry(identity),
         *_output(logs, streams),
     ]
@@ -130,8 +130,9 @@ def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
 
 
 def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iterator[str]:
+    match = [streams["foreign"]["match"]] if "match" in streams["foreign"] else []
     used = {
-        name: {column for choice in fields.values() for column in _named(choice.value)}
+        name: {column for choice in (*fields.values(), *match) for column in _named(choice.value)}
         for name, fields in streams.items()
     }
     columns = proposed_columns(logs, used)
@@ -146,7 +147,9 @@ def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iter
 
 def _named(value: Any) -> tuple[str, ...]:
     if isinstance(value, dict):
-        column = value.get("column")
+        column = value.get("column") or value.get("on")
+        if isinstance(column, dict):
+            return tuple(column.values())
         return tuple(column) if isinstance(column, list) else (str(column),)
     return value if isinstance(value, tuple) else (str(value),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from clickjoin.model.errors import ConfigError
 from clickjoin.model.where import text_of
 from clickjoin.proposal.columns import is_named_id
 from clickjoin.proposal.guess import GUESS, LIKELY, Choice, Guess, guess, id_columns, keys_of, lookup_of, time_of
+from clickjoin.proposal.keys import with_key
 from clickjoin.proposal.logs import Log
 
 _KINDS = 20  # values of a field, at most, that may be kinds of records
@@ -20,6 +22,10 @@ _FIELDS = 8
 _RARE = 0.01  # of the records of a stream may lack what names them, as bad ones do
 _NAMES = ("type", "event", "event_name", "event_type", "kind", "action", "name")
 _THERE, _LACKING = "there", "lacking"
+# Kinds of records that look others up, and are not looked up.
+_LATER = re.compile(
+    r"order|purchase|conver|checkout|sale|sign.?up|pay|transaction|subscri|lead|book|install", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -70,13 +76,36 @@ def divided(log: Log) -> tuple[dict[str, Log], Guess]:
             if score[0] and (best is None or score > best[0]):
                 best = (score, field, primary, foreign)
     if best is None:
+        if found := _divided_by_key(log):
+            return found
         raise ConfigError(
             f"{log.source.path}: is named for both streams, and no field tells kinds of records apart of which one "
-            "names the ids of another",
+            "names the ids of another, or shares a key with it",
             remedy="Give each stream's own files; or write the pipeline's file by hand, with `where` in both streams",
         )
     _, field, primary, foreign = best
     return _both(log, field, primary, foreign)
+
+
+def _divided_by_key(log: Log) -> tuple[dict[str, Log], Guess] | None:
+    """The same where two kinds share no ids, and a key: an order looks up what its user has seen."""
+    best: tuple[tuple[bool, int], dict[str, Log], Guess] | None = None
+    for field in _fields(log):
+        if best or field.by_presence:
+            break
+        parts = {kind: field.part(log, [kind]) for kind in field.kinds}
+        for primary, foreign in permutations(field.kinds, 2):
+            logs = {"primary": parts[primary], "foreign": parts[foreign]}
+            found = with_key(guess(**logs), **logs)
+            event_ids = [found.primary["event_id"].value, found.foreign["event_id"].value]
+            if "match" not in found.foreign or ("FILL_IN",) in event_ids:
+                continue
+            score = bool(_LATER.search(foreign)), parts[primary].rows
+            if best is None or score > best[0]:
+                where = {"primary": field.where([primary]), "foreign": field.where([foreign], GUESS)}
+                streams = {"primary": found.primary, "foreign": found.foreign}
+                best = score, logs, Guess(**{name: {"where": where[name]} | streams[name] for name in streams})
+    return (best[1], best[2]) if best else None
 
 
 def _both(log: Log, field: _Field, primary: str, foreign: str) -> tuple[dict[str, Log], Guess]:
@@ -122,7 +151,7 @@ def narrowed(primary: Log, foreign: Log) -> tuple[dict[str, Log], Guess]:
 
     if not looking_up(foreign)[0] and (found := _of_kinds(foreign, looking_up)):
         foreign, conditions["foreign"] = found
-    whole = guess(primary, foreign)
+    whole = with_key(guess(primary, foreign), primary, foreign)
     where = {name: {"where": condition} for name, condition in conditions.items()}
     streams = Guess(where.get("primary", {}) | whole.primary, where.get("foreign", {}) | whole.foreign)
     return {"primary": primary, "foreign": foreign}, streams

@@ -58,7 +58,7 @@ _OF_NOBODY = (
 )
 _BEYOND = {
     "quarantine": "which would not be joined: fix what the lines above say",
-    "unmatched": "find no primary event: look at lookback, at ids, and at what is still to come",
+    "unmatched": "find no primary event: look at lookback or match.within, at ids, and at what is still to come",
     "doubled": "ids come with several times, and would be published once for each: see registry.identity",
 }
 _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes
@@ -291,12 +291,15 @@ def match(primary: Sample, foreign: Sample, around: Around | None, *, whole: boo
     `around`: as of a pipeline.
     """
     times: dict[str, set[int]] = defaultdict(set)
+    by_key = around is not None and bool(around.pick)
     for key in primary.keys:
-        times[key.event_id].add(key.event_time)
+        if name := key.primary_id if by_key else key.event_id:
+            times[name].add(key.event_time)
     each = [_finds(key, times, around) for key in foreign.keys]
     found = sum(count > 0 for count in each)
     problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, around)
-    return Matches(len(foreign.keys), found, len(primary.keys), problem, sum(count > 1 for count in each))
+    several = 0 if by_key else sum(count > 1 for count in each)
+    return Matches(len(foreign.keys), found, len(primary.keys), problem, several)
 
 
 def _finds(key: Key, times: Mapping[str, set[int]], around: Around | None) -> int:
@@ -312,6 +315,11 @@ def _why_none(
 ) -> str:
     count = f"none of {len(foreign):,} foreign events finds its primary event among all {len(primary):,} that there are"
     known = next((key for key in foreign if key.primary_id in times), None)
+    if known is None and around and around.pick:
+        return (
+            f"foreign.match.on: {count}: their keys are such as {foreign[0].primary_id!r}, and those of primary events "
+            f"such as {primary[0].primary_id!r}"
+        )
     if known is None:
         return (
             f"foreign.primary_id: {count}: they name such as {foreign[0].primary_id!r}, and primary ids are such as "
@@ -320,7 +328,8 @@ def _why_none(
     at = moment(min(times[known.primary_id or ""])).isoformat()
     wanted = known.event_time if around else known.primary_time
     when = "its own time is" if around else "it says"
+    field, what = ("match.within", "keys") if around and around.pick else ("primary_time", "ids")
     return (
-        f"foreign.primary_time: {count}, although ids agree: {known.primary_id!r} is of {at}, and {when} "
+        f"foreign.{field}: {count}, although {what} agree: {known.primary_id!r} is of {at}, and {when} "
         f"{moment(wanted or 0).isoformat()} in {known.event_id!r}"
     )
