@@ -243,7 +243,7 @@ def _of_elements(pipeline: Pipeline, samples: Mapping[str, Sample]) -> list[str]
         return []
     records = [json.loads(text) for text in samples["foreign"].records]
     found = []
-    for path in map(parse_path, pipeline.foreign.primary_id):
+    for path in map(parse_path, pipeline.foreign.primary_id or ()):
         more = sum(_names_several(record, path) for record in records)
         if more > pipeline.validation.quarantine * len(records):
             found.append(
