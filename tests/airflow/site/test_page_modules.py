@@ -195,10 +195,13 @@ FAILED, AGAIN, FIRST = (
 WHY = "Spark does not answer at sc://127.0.0.1:15002"
 
 
-def shown(page: Page, runs: Sequence[tuple[str, object]], *, paused: bool = False, why: str | None = WHY) -> list[str]:
+def shown(
+    page: Page, runs: Sequence[tuple[str, object]], *, paused: bool = False, why: str | None = WHY, opened: bool = True
+) -> list[str]:
     """What the page says of a join: its notices (kind and text), then the pill beside its name.
 
     `runs`: state and task of each run, the newest first. A task that is text is one that Airflow does not tell of.
+    `opened`: as a page that was just opened.
     """
     dag = {"dag_id": "clickjoin_join__shop", "timetable_summary": "0:01:00", "is_paused": paused}
     answers: dict[str, Any] = {"/api/v2/dags": {"dags": [dag]}}
@@ -214,6 +217,8 @@ def shown(page: Page, runs: Sequence[tuple[str, object]], *, paused: bool = Fals
         found = answers.get("".join(path[1:]))
         route.fulfill(status=200 if found else 404, json=found or {"detail": "not found"})
 
+    if opened:
+        page.goto(page.url)
     page.route("**/api/v2/**", answer)
     script = """async () => {
         for (const id of ['dags', 'dags-notices']) {
@@ -262,6 +267,13 @@ def test_what_failed_is_shown_until_a_later_run_succeeds(
     page: Page, runs: list[tuple[str, object]], seen: list[str]
 ) -> None:
     assert shown(page, runs) == seen
+
+
+def test_a_reason_is_kept_while_the_next_try_is_under_way(page: Page) -> None:
+    """Airflow drops what a task has said when it tries again."""
+    assert shown(page, [("running", RETRIED)]) == [RED_RETRY, "failed, and is tried again"]
+    assert shown(page, [("running", AGAIN)], why=None, opened=False) == [AMBER, "failed, and is under way again"]
+    assert shown(page, [("running", AGAIN)], why=None)[0].endswith("(why is in the task's log)")
 
 
 def test_a_failure_that_gave_no_reason_and_a_paused_dag(page: Page) -> None:
