@@ -117,6 +117,13 @@ def _boundary(patch: Patch) -> None:
     patch.setattr(engine, "load_bounds", lambda _: ({}, None))
 
 
+def _watermark(patch: Patch) -> None:
+    """By a key and time an event is decided as soon as it has landed, whatever may still come."""
+    from clickjoin.engines.context import Context
+
+    patch.setattr(Context, "passed", 4_000_000_000_000_000)
+
+
 BREAKS: Mapping[str, Callable[[Patch], None]] = {
     "transaction of landing": _transaction_of_landing,
     "transaction of output": _transaction_of_output,
@@ -127,4 +134,5 @@ BREAKS: Mapping[str, Callable[[Patch], None]] = {
     "mark of a restore": _mark_of_a_restore,
     "RESTORE by others": _restore_by_others,
     "content of a version": _content_of_a_version,
+    "watermark": _watermark,
 }

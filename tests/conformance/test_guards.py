@@ -9,7 +9,7 @@ import pytest
 from tests.conformance import test_kills, test_others, test_replicas
 from tests.conformance.breaks import BREAKS
 from tests.conformance.runs import Make, undisturbed
-from tests.conformance.scenarios import GC, JOIN, Scenario
+from tests.conformance.scenarios import GC, JOIN, MATCH, Scenario
 from tests.conformance.test_kills import KNOWN
 
 # The guard, and the case that is to fail without it.
@@ -23,6 +23,7 @@ CASES: dict[str, Callable[[Make], None]] = {
     "mark of a restore": test_others.test_a_process_from_before_a_restore,
     "RESTORE by others": lambda make: test_others.test_a_table_that_spark_has_put_back(make, "registry"),
     "content of a version": lambda make: test_others.test_a_store_that_comes_back_older_under_a_process(make, 3),
+    "watermark": lambda make: test_kills.test_killed_at_each_commit(make, MATCH, "joined", "after"),
 }
 
 # Of those whose case ends in an error of another kind without the guard: which, as the older data lacks a file.
@@ -34,6 +35,7 @@ KILLED: dict[str, Scenario] = {
     "transaction of output": JOIN,
     "boundary": GC,
     "screening": JOIN,
+    "watermark": MATCH,
 }
 
 

@@ -22,7 +22,6 @@ from clickjoin.model.ids import COPIES_WITHIN, Around
 _KEY = "match_key"
 _KEYED = pa.schema([*KEYS, (_KEY, pa.string())])
 _FOUND = pa.schema([*_KEYED, ("payload", pa.string())])
-_ORDER = [(name, "ascending") for name in (_KEY, "event_time", "event_id")]
 _COPIES = [(name, "ascending") for name in (_KEY, "event_id", "event_time")]
 
 
@@ -56,14 +55,17 @@ def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None
 
 def without_copies(rows: pa.Table) -> pa.Table:
     """Primary events, without those whose id and key another has from the same time, or up to COPIES_WITHIN before."""
-    rows = rows.take(pc.sort_indices(rows, sort_keys=_COPIES))
-    keep = np.ones(rows.num_rows, np.bool_)
-    if rows.num_rows > 1:
-        times, new = micros(rows), keep[1:]
-        new[:] = times[1:] - times[:-1] > COPIES_WITHIN
-        for column in (rows[name].combine_chunks() for name in ("event_id", _KEY)):
-            new |= to_numpy(pc.not_equal(column[1:], column[:-1]))
-    return where(rows, keep)
+    codes = to_numpy(rows["event_id"].combine_chunks().dictionary_encode().indices)
+    again = np.bincount(codes)[codes] > 1 if len(codes) else np.zeros(0, np.bool_)
+    if not again.any():
+        return rows
+    some = rows.filter(bool_array(again))
+    some = some.take(pc.sort_indices(some, sort_keys=_COPIES))
+    times, keep = micros(some), np.ones(some.num_rows, np.bool_)
+    keep[1:] = times[1:] - times[:-1] > COPIES_WITHIN
+    for column in (some[name].combine_chunks() for name in ("event_id", _KEY)):
+        keep[1:] |= to_numpy(pc.not_equal(column[1:], column[:-1]))
+    return pa.concat_tables([where(rows, ~again), where(some, keep)])
 
 
 def picked_of(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.ndarray[Any, Any], pa.Table]:
@@ -72,26 +74,39 @@ def picked_of(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.n
     Events and primary events of one key are never paired with each other: one key may have most of both.
     """
     touches = without_copies(touches)
-    touches = touches.take(pc.sort_indices(touches, sort_keys=_ORDER))
-    keys = pc.unique(touches[_KEY])
+    keys, times = pc.unique(touches[_KEY]), micros(touches)
     code = to_numpy(pc.index_in(touches[_KEY], value_set=keys)).astype(np.int64)
-    own = pc.index_in(events["primary_id"], value_set=keys)
-    known = np.flatnonzero(to_numpy(pc.is_valid(own)))
-    own, at = to_numpy(own.take(int64_array(known))).astype(np.int64), micros(events)[known]
-    times = micros(touches)
     each = distinct(times)
     width = len(each) + 1
     places = code * width + np.searchsorted(each, times)
+    order = _in_order(places, touches["event_id"])
+    places = places[order]
+    own = pc.index_in(events["primary_id"], value_set=keys)
+    known = np.flatnonzero(to_numpy(pc.is_valid(own)))
+    own, at = to_numpy(own.take(int64_array(known))).astype(np.int64), micros(events)[known]
     low = np.searchsorted(places, own * width + np.searchsorted(each, at - around.back))
     high = np.searchsorted(places, own * width + np.searchsorted(each, at + around.ahead, "right"))
     is_last = around.pick == "last"
     chosen = np.where(high > low, high - 1 if is_last else low, 0)
     if touches.num_rows:  # no event matches itself, and an id is there once
-        self_ = _same(events["event_id"], known, touches["event_id"], chosen) & (high > low)
+        self_ = _same(events["event_id"], known, touches["event_id"], order[chosen]) & (high > low)
         low, high = (low, high - self_) if is_last else (low + self_, high)
         chosen = np.where(high > low, high - 1 if is_last else low, 0)
     some = np.flatnonzero(high > low)
-    return known[some], rows_at(touches, chosen[some])
+    return known[some], rows_at(touches, order[chosen[some]])
+
+
+def _in_order(places: np.ndarray[Any, Any], ids: Any) -> np.ndarray[Any, Any]:
+    """The order of primary events by key and time, and those of one time by id: ids of these alone are sorted."""
+    order = np.argsort(places, kind="stable")
+    same = np.zeros(len(order) + 1, np.bool_)
+    same[1:-1] = places[order][1:] == places[order][:-1]
+    tied = order[same[1:] | same[:-1]]
+    if len(tied):
+        rank = np.zeros(len(places), np.int64)
+        rank[tied] = to_numpy(pc.rank(ids.take(int64_array(tied)), tiebreaker="dense").cast(pa.int64()))
+        order = np.lexsort((rank, places))
+    return order
 
 
 def _same(ids: Any, at: np.ndarray[Any, Any], others: Any, chosen: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
