@@ -120,7 +120,7 @@ wheels: setup ## Build the wheels clickjoin and clickjoin-airflow into dist/
 	@$(RUN) -m wheels
 
 wheels-test: setup ## Build both, install them into an empty environment, and join through Airflow there
-	$(BRIEF) $(RUN) -m pytest -q -s tests/airflow/wheels
+	$(BRIEF) CLICKJOIN_MATRIX=all $(RUN) -m pytest -q -s tests/airflow/wheels
 
 bench: setup ## Measure it beside its peers
 	@PYTHONPATH=infra:spark_apps:. $(RUN) -m benchmarks

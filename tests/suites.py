@@ -40,7 +40,7 @@ LEFT_OUT = ("tests/airflow/celery", "tests/compose", "tests/k8s")
 # Half of the files of tests/spark, as it takes; a third part would cost more for one more Spark than it would balance.
 SPARK = (
     "verify", "recover", "replay", "retry", "replicas", "lost", "accounts", "local", "side_outputs", "clocks", "gc",
-    "agreement", "damage", "compaction", "lake", "rebuild", "backup",
+    "agreement", "damage", "compaction", "lake", "rebuild", "backup", "dates", "group", "overlap",
 )  # fmt: skip
 
 

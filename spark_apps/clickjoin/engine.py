@@ -33,6 +33,7 @@ from clickjoin.rounds import Rounds, Settled
 from clickjoin.sources.open import open_source
 from clickjoin.sources.port import Source
 from clickjoin.sources.reach import driver_reads
+from clickjoin.sources.shared_files import require_apart
 from clickjoin.spark.session import make_active, planned_at_once, tune_codegen
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ class Engine:
         """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
         self.replica = replica_name(replica)
         self.lake = open_lake(spark, pipeline)
+        if not sources:
+            require_apart(pipeline)
         here = frozenset[str]() if sources else driver_reads(self.lake.started, pipeline)
         initialise(pipeline, self.lake.delta, agreeing=agreeing)
         self.pipeline = pipeline = with_types(pipeline, self.lake.delta)  # by now those of the table
@@ -78,7 +81,7 @@ class Engine:
             pipeline, self.lake.delta, self.replica,
             lambda item: sources[item.name] if sources else open_source(item.source, keep=False),
         )  # fmt: skip
-        self._looked: tuple[int, Waiting] | None = None
+        self._looked: tuple[int, int | None, Waiting] | None = None
         self.rounds = Rounds(self)
         self._floods: dict[str, Problem | None] = {}
 
@@ -116,12 +119,13 @@ class Engine:
     def waiting(self) -> Waiting:
         """What waits for its primary now; looks at the table again only when it has changed or something fell due."""
         version, now = self.lake.delta.version("pending"), self.now()
+        decided = self.passed() if self.pipeline.match else None
         known = self._looked
-        if known and known[0] == version and not (known[1].next_due and known[1].next_due <= now):
-            return known[1]
+        if known and known[:2] == (version, decided) and not (known[2].next_due and known[2].next_due <= now):
+            return known[2]
         most = self.pipeline.retry.max_attempts
-        found = look_ahead(self.lake.delta, self.replica, version, now, self._far(now), most)
-        self._looked = (version, found)
+        found = look_ahead(self.lake.delta, self.replica, version, now, self._far(now), most, decided)
+        self._looked = (version, decided, found)
         return found
 
     def retry_once(self) -> Settled | None:
@@ -137,7 +141,7 @@ class Engine:
             if not self.waiting().due or self._looked is None:
                 return None
             due, far = (int(at.timestamp() * MICROS) for at in (now, self._far(now)))
-            read = self.read_until(due) if self._looked[1].ending else None
+            read = self.read_until(due) if self._looked[2].ending else None
             part = TableSplit(
                 "pending", self._looked[0], due, self.pipeline.batch.max_events, far=far, read_until=read,
                 passed=self.passed(),
@@ -147,8 +151,9 @@ class Engine:
 
     def passed(self) -> int | None:
         """What `TableSplit.passed` is to be by now: None unless events are given up by the watermark."""
-        by_watermark = self.pipeline.retry.until == "watermark"
-        return primary_passed(self.pipeline, self.lake.delta, self.replica) if by_watermark else None
+        if not self.pipeline.by_watermark:
+            return None
+        return primary_passed(self.pipeline, self.lake.delta, self.replica)
 
     def redrive(self, span: tuple[int, int] | None = None) -> int:
         """Send this replica's unjoinable events round again; see Redrives.run."""

@@ -24,7 +24,7 @@ from clickjoin.lake.table_format import tables_of_format
 from clickjoin.model.errors import LakeError
 from clickjoin.registry.shards import start_timeline
 from clickjoin.registry.zones import keep_zones
-from clickjoin.schemas import ALL, BY_NAME, JOINED, METRICS, Table
+from clickjoin.schemas import ALL, BY_NAME, JOINED, METRICS, PRIMARY, Table
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -75,8 +75,9 @@ def _initialise(pipeline: Pipeline, delta: Tables, fresh: Tables | None, *, agre
     now = datetime.now(UTC)
     start_timeline(delta, pipeline, now)
     _add_output_columns(delta, with_types(pipeline, delta))
-    if (known := there.get(METRICS.name)) and not set(METRICS.names) <= known.keys():
-        _add_counts(delta)
+    for table in (METRICS, PRIMARY):
+        if (known := there.get(table.name)) and not set(table.names) <= known.keys():
+            _add_columns(delta, table)
     _keep_engine(delta, pipeline)
     keep_zones(delta, pipeline.zones, now)
     return made
@@ -104,10 +105,10 @@ def _add_output_columns(delta: Tables, pipeline: Pipeline) -> None:
     delta.add_statistics("joined", skipping_columns(columns))
 
 
-def _add_counts(delta: Tables) -> None:
-    """Columns of `metrics` that a lake of an earlier release lacks."""
-    types, comments = ({each.name: getattr(each, what) for each in METRICS.columns} for what in ("type", "meaning"))
-    delta.add_columns(METRICS.name, types, comments, whose="clickjoin")
+def _add_columns(delta: Tables, table: Table) -> None:
+    """Columns of a table that a lake of an earlier release lacks."""
+    types, comments = ({each.name: getattr(each, what) for each in table.columns} for what in ("type", "meaning"))
+    delta.add_columns(table.name, types, comments, whose="clickjoin")
 
 
 def _remedy(gone: list[str]) -> str:

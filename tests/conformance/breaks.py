@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import partial, partialmethod
 from typing import Any
 
 import pytest
@@ -54,6 +54,35 @@ def _claimed_once(patch: Patch) -> None:
 
     patch.setattr(TableVersion, "commit_next", commit)
     patch.setattr(outputs, "_same", lambda *_: "FALSE")
+
+
+def _claims_fixed(patch: Patch) -> None:
+    """A batch that has nothing to claim leaves no transaction in the registry."""
+    from clickjoin.engines.arrow.tables import ArrowTables
+    from clickjoin.engines.spark.tables import SparkTables
+
+    def commit(commit: Any, self: Any, name: str, txn: Any) -> bool:
+        return name == "registry" or bool(commit(self, name, txn))
+
+    for kind in (ArrowTables, SparkTables):
+        patch.setattr(kind, "commit_txn_only", partialmethod(partial(commit, kind.commit_txn_only)))
+
+
+def _pending_first(patch: Patch) -> None:
+    """What is expired is committed before what waits."""
+    from clickjoin.engines.arrow import side_outputs
+    from clickjoin.engines.spark import outputs
+
+    def by_arrow(write: Any, lake: Any, ctx: Any, outcome: Any, boundary: Any) -> Any:
+        side_outputs._append(lake, ctx, outcome, "expired")
+        return write(lake, ctx, outcome, boundary)
+
+    def by_spark(write: Any, lake: Any, ctx: Any, outcome: Any, boundary: Any) -> Any:
+        outputs._append(lake, ctx, "expired", outcome.rows.of("expired"), outcome.count("expired"))
+        return write(lake, ctx, outcome, boundary)
+
+    for module, by in ((side_outputs, by_arrow), (outputs, by_spark)):
+        patch.setattr(module, "write_side_outputs", partial(by, module.write_side_outputs))
 
 
 def _screening(patch: Patch) -> None:
@@ -117,14 +146,24 @@ def _boundary(patch: Patch) -> None:
     patch.setattr(engine, "load_bounds", lambda _: ({}, None))
 
 
+def _watermark(patch: Patch) -> None:
+    """By a key and time an event is decided as soon as it has landed, whatever may still come."""
+    from clickjoin.engines.context import Context
+
+    patch.setattr(Context, "passed", 4_000_000_000_000_000)
+
+
 BREAKS: Mapping[str, Callable[[Patch], None]] = {
     "transaction of landing": _transaction_of_landing,
     "transaction of output": _transaction_of_output,
     "claimed once": _claimed_once,
     "boundary": _boundary,
+    "claims fixed": _claims_fixed,
+    "pending first": _pending_first,
     "screening": _screening,
     "hold of a date": _hold_of_a_date,
     "mark of a restore": _mark_of_a_restore,
     "RESTORE by others": _restore_by_others,
     "content of a version": _content_of_a_version,
+    "watermark": _watermark,
 }

@@ -43,7 +43,7 @@ class Scenario:
 
 
 Q, LATE, OTHER = query("q"), query("late", 5, item="l"), query("other", 1)
-NEVER = query("never", 9)
+NEVER, Q2 = query("never", 9), query("q", 4, who="u")
 
 
 def _first(world: World) -> None:
@@ -151,6 +151,19 @@ def one_more(world: World, number: int) -> None:
     world.clicks(click("a", number, Q), click("a", number - 1, Q))
 
 
+def _touches(world: World) -> None:
+    """Clicks whose last touch has not arrived, though one before it has, and one whose user has none."""
+    world.queries(query("t1", 1, who="u"), OTHER | {"who": "v"})
+    world.clicks(click("a", 5, Q2, who="u"), click("n", 6, NEVER, who="w"))
+
+
+def _passed(world: World) -> None:
+    """It arrives, and the stream of touches comes further; one more click of each user, and one again."""
+    world.now += 11
+    world.queries(Q2, query("beat", 30, who=None))
+    world.clicks(click("b", 7, OTHER, who="v"), click("c", 8, Q2, who="u"), click("a", 5, Q2, who="u"))
+
+
 def _saved(world: World) -> None:
     take(world.pipeline, world.folder / "backups", _silent, wait=5)
 
@@ -196,7 +209,7 @@ REDRIVE = Scenario(
 )
 RESHARD = Scenario("reshard", (Step(_first), Step(_late, _reshard)), ("shard_timeline", "journal", "registry"), TOP)
 FORGET = Scenario("forget", (*_JOINED, Step(partial(_later, seconds=0), _forget)), ("forgotten", "joined"), TOP)
-DATED = {"close": {"lease": "5s"}}
+DATED: dict[str, Any] = {"close": {"lease": "5s"}, "quality": {"disable": ["*"]}}  # whose checks take Spark a while
 REBUILD = Scenario("rebuild", (Step(_both), Step(_typed, by_date), Step(_late)), ("dates", "joined"), DATED)
 FILL = Scenario(
     "fill",
@@ -220,4 +233,17 @@ BACKUP = Scenario(
     (*LANDED, "registry", "joined", "pending"),
     TOP,
 )
-ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP)
+_MATCH = {
+    "foreign": {
+        "source": {"kind": "files", "path": "foreign/*"}, "event_id": "event_id", "event_time": "embedded",
+        "match": {"on": "who", "within": "60s"},
+    },
+    "close": {"max_out_of_orderness": "0s"},
+}  # fmt: skip
+MATCH = Scenario(
+    "match",
+    (Step(_touches), Step(_passed), Step(partial(_later, seconds=11))),
+    (*LANDED, "registry", "joined", "pending", "unjoinable"),
+    _MATCH,
+)
+ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH)

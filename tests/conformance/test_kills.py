@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
-from tests.conformance.points import SIDES, Stop
+from clickjoin.jobs.upkeep import gc
+from tests.conformance import oracle
+from tests.conformance.points import SIDES, Killed, Points, Stop
 from tests.conformance.runs import Known, Make, carried, compare, undisturbed
-from tests.conformance.scenarios import ALL, Scenario
+from tests.conformance.scenarios import ALL, KEPT, NEVER, Scenario
+from tests.conformance.world import BASE, HOUR, World, click, query
 from tests.sampled import FULL, some
 
 KNOWN: Known = {}
+# The first that is sampled is a kill between claim and output.
 CASES = [(scenario, table, side) for scenario in ALL for table in scenario.tables for side in SIDES]
 
 
@@ -25,7 +31,7 @@ def test_a_scenario_commits_to_what_it_says(make: Make, engine: str, scenario: S
         assert done.writers <= {"Apache-Spark"}
 
 
-@pytest.mark.parametrize(("scenario", "table", "side"), some(CASES, 5), ids=_named)
+@pytest.mark.parametrize(("scenario", "table", "side"), some(CASES[10:] + CASES[:10], 9), ids=_named)
 def test_killed_at_each_commit(make: Make, scenario: Scenario, table: str, side: str) -> None:
     known = undisturbed(make, scenario, KNOWN)
     commits = known.points.commits(table)
@@ -35,3 +41,41 @@ def test_killed_at_each_commit(make: Make, scenario: Scenario, table: str, side:
             if not points.hit:
                 pytest.fail(f"{stop} was never reached")
             compare(world, known.state, (stop, new))
+
+
+def _hour_passes(world: World, hour: int) -> None:
+    """Work on one click more, of so many hours after the first: the boundary may come as near as three hours to it."""
+    world.now = BASE + (hour + 0.5) * HOUR
+    named = query(f"q{hour}", hour * HOUR)
+    world.queries(named)
+    world.clicks(click(f"new{hour}", hour * HOUR + 1, named))
+    world.work()
+
+
+def _collect(world: World) -> None:
+    gc(world.spark, world.pipeline, "main", lambda _: None, wait=0)
+
+
+@pytest.mark.parametrize(
+    ("table", "side"), some([(name, side) for name in ("expired", "pending") for side in SIDES], 9)
+)
+def test_the_boundary_moves_while_a_batch_lies_still(make: Make, table: str, side: str) -> None:
+    """Past an event that waits, if that is committed, or else is expired: it is in one place."""
+    world = make(**KEPT)
+    _hour_passes(world, 4)
+    _collect(world)
+    world.clicks(click("older", 1, NEVER), click("old", 1.5 * HOUR, NEVER))
+    points = Points(Stop(table, side))
+    with points.watching(), suppress(Killed):
+        _hour_passes(world, 5)
+    assert points.hit
+    world.end()
+    _collect(world)
+    world.work()
+    assert oracle.faults(world.folder, world.tables) == {}
+    hosts = {
+        name: [row["event_id"].split(":")[0] for row in oracle.rows(world.tables, name)]
+        for name in ("expired", "pending")
+    }
+    assert sorted(hosts["expired"] + hosts["pending"]) == ["old", "older"]
+    assert "older" in hosts["expired"]

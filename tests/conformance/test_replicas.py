@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
 from clickjoin.model.errors import DateBusy
 from tests.conformance import oracle
-from tests.conformance.points import SIDES, Points, Stop
+from tests.conformance.points import SIDES, Killed, Points, Stop
 from tests.conformance.runs import Make
-from tests.conformance.scenarios import DATED, JOIN, LANDED, TYPED, by_date, close_once
-from tests.conformance.world import World
+from tests.conformance.scenarios import DATED, JOIN, LANDED, LATE, TYPED, by_date, close_once
+from tests.conformance.world import World, click
 from tests.sampled import some
 
 TABLES = (*LANDED, "registry", "joined", "quarantine", "pending", "filtered")
@@ -44,6 +45,35 @@ def test_a_zombie_goes_on(make: Make, table: str, side: str, other: str) -> None
     assert oracle.faults(world.folder, world.tables, copies=copies) == {}
     joined = sorted(row["event_id"].split(":")[0] for row in oracle.rows(world.tables, "joined"))
     assert joined == ["a", "c", "d"]
+
+
+def _killed(world: World, replica: str, stop: Stop) -> None:
+    """A process that is begun now, and killed where it gets so far."""
+    with suppress(Killed), Points(stop).watching():
+        world.begin(replica).join_once()
+
+
+@pytest.mark.parametrize("table", some(["pending", "registry"], 2))
+def test_a_copy_claims_what_this_one_has_not_found(make: Make, table: str) -> None:
+    """One has found no query, and stands still; another replica lands the query, a copy claims: both are killed."""
+    world = make(**JOIN.fields)
+    world.engine()
+    world.clicks(click("c", 6, LATE, position=1))
+
+    def meanwhile() -> None:
+        world.queries(LATE)
+        _killed(world, "west", Stop("registry", "before"))
+        _killed(world, "main", Stop("joined", "before"))
+
+    points = Points(Stop(table, "before"), meanwhile)
+    with points.watching():
+        world.work()
+    assert points.hit
+    world.now += 11
+    world.work()
+    world.work("west")
+    assert oracle.faults(world.folder, world.tables, copies=2) == {}
+    assert [row["event_id"].split(":")[0] for row in oracle.rows(world.tables, "joined")] == ["c"]
 
 
 def refused(world: World) -> None:

@@ -15,6 +15,7 @@ from tests.faults.conftest import Pipeline
 from tests.sampled import in_full, some
 
 
+@in_full
 def test_a_rebuild_and_a_fill_on_a_server(make: Callable[[int], Pipeline]) -> None:
     pipeline = make(500)
     pipeline.end(pipeline.start("drain", "--no-check"), 0)

@@ -12,11 +12,11 @@ import pytest
 from clickjoin.model.failpoint import POINTS
 from tests.faults.checks import assert_exactly_once
 from tests.faults.conftest import Pipeline
-from tests.sampled import some
+from tests.sampled import in_full, some
 
 Make = Callable[..., Pipeline]
 KILLS = len(some(range(6), 2))
-# Before and after the claim, by this process and by Spark's workers, in each run; between, `tests/spark` stops batches.
+# Before and after the claim in each run; between, `tests/spark` stops batches, and those of Spark `tests/conformance`.
 AT = ("claimed", "planned", "published", "looked-up", "landed", "set-aside", "settled")
 
 
@@ -25,7 +25,11 @@ def test_every_step_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "point"), [*(("arrow", point) for point in some(AT, 2)), *(("spark", point) for point in some(AT, 7))]
+    ("engine", "point"),
+    [
+        *(("arrow", point) for point in some(AT, 3)),
+        *(pytest.param("spark", point, marks=in_full) for point in some(AT, 7)),
+    ],
 )
 def test_killed_at_a_step_and_again_on_replay(make: Make, engine: str, point: str) -> None:
     pipeline = make(POINTS.index(point), engine)
@@ -38,6 +42,7 @@ def test_killed_at_a_step_and_again_on_replay(make: Make, engine: str, point: st
     assert_exactly_once(pipeline)
 
 
+@in_full
 def test_killed_at_any_moment(make: Make) -> None:
     pipeline, rng = make(100), random.Random(5)
     for kill in range(KILLS):

@@ -242,6 +242,7 @@ def test_a_lost_journal_goes_on_after_the_last_record(joined: Made, topics: Topi
     assert sorted(bench.places()["joined"]) == ["c0", "c1", "c2", "c3", "c30", "c31", "w"]
 
 
+@in_full
 def test_one_topic_for_both_streams(make: Made, topics: Topics) -> None:
     """Records of every kind in one topic: each lands once, broken ones are set aside once, the rest is counted."""
     topics.create("all", 2)

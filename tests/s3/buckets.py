@@ -60,7 +60,7 @@ class BucketFeed:
 
     def read(self, splits: Sequence[Split], *, tasks: int = 1, **fields: Any) -> list[dict[str, Any]]:
         """Records of splits, as a Spark worker would make them."""
-        work = spread(self.source._chunks(splits), [split.bytes for split in splits], tasks)
+        work = spread(self.source.chunks(splits), [split.bytes for split in splits], tasks)
         batches = (batch for task in work for chunk in task for batch in read_chunk(chunk, spec(**fields)))
         rows = [row for batch in batches for row in batch.to_pylist()]
         return sorted(rows, key=lambda row: (row["path"], row["offset"]))

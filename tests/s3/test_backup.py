@@ -14,8 +14,8 @@ import pytest
 
 from clickjoin.backup.compare import compare
 from clickjoin.backup.manifest import dated
-from clickjoin.backup.restore import Restored, restore
-from clickjoin.backup.take import Taken, take
+from clickjoin.backup.restore import RestoreResult, restore
+from clickjoin.backup.take import BackupResult, take
 from clickjoin.lake import object_lock
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.stored_tree import StoredTree
@@ -58,11 +58,11 @@ def made(folder: Path, lake: str) -> Batches:
     return found
 
 
-def backup(batches: Batches, to: str, **more: Any) -> Taken:
+def backup(batches: Batches, to: str, **more: Any) -> BackupResult:
     return take(batches.pipeline, to, print, **{"wait": 5.0} | more)
 
 
-def back(batches: Batches, source: str, **more: Any) -> Restored:
+def back(batches: Batches, source: str, **more: Any) -> RestoreResult:
     return restore(batches.pipeline, source, "", print, **{"force": True} | more)
 
 

@@ -225,9 +225,9 @@ def test_a_busy_store_is_asked_again(proxied: Proxy, feed: BucketFeed, name: str
 def test_a_worker_needs_no_credentials_and_no_boto3(gateway: Gateway, feed: BucketFeed, name: str) -> None:
     feed.put(f"{name}/dt=1/a.jsonl.gz", gzip.compress(events(0, 5)))
     feed.put(f"{name}/dt=1/b.jsonl", events(5, 7))
+    ship_kernel()  # as a session does, before there is a task
     worker: Any = Worker()
     work = feed.source.read_through(worker, feed.plan().splits, spec(), unchanged, RECORDS_DDL)
-    ship_kernel()
     code = cloudpickle.dumps(work)
     assert gateway.environment()["AWS_SECRET_ACCESS_KEY"].encode() not in code
     line = [sys.executable, "-c", WORKER.replace('"pandas"', '"pandas", "boto3", "botocore"')]

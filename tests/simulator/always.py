@@ -81,7 +81,7 @@ def replace() -> None:
     from clickjoin.engines.arrow import insert_new, land_ahead
     from clickjoin.engines.arrow import joining as arrow_join
     from clickjoin.event_store import landing
-    from clickjoin.kernel import data_file, join_task, land_task, lookup, resolving, rewrite_task
+    from clickjoin.kernel import data_file, join_task, land_task, parquet_rows, resolving, rewrite_task
     from tests.simulator import backups, chain, filters, hearing, local_times, ports, processing, workers
 
     landing.ThreadPoolExecutor = land_ahead.ThreadPoolExecutor = _Pool  # type: ignore[misc,assignment]
@@ -99,7 +99,7 @@ def replace() -> None:
     backups.install()
     hearing.watch()
     local_times.install()
-    lookup.scan_by_key = claim.scan_by_key = insert_new.scan_by_key = workers.pick
+    parquet_rows.scan_by_key = claim.scan_by_key = insert_new.scan_by_key = workers.pick
     filters.install()
     join_task.of_batch, claim.read_columns = workers.of_batch, workers.whole
     rewrite_task.read_file = lambda root, file, schema: workers.whole(root, [file], schema)

@@ -117,7 +117,7 @@ class TableSource(DeltaSource):
 
     def read_through(self, spark: Any, splits: Sequence[Split], spec: RecordSpec, each: Any, ddl: str) -> Any:
         """What the workers make of the records."""
-        batches = (batch for chunk in self._chunks(splits) for batch in table_rows.read_piece(chunk, spec))
+        batches = (batch for chunk in self.chunks(splits) for batch in table_rows.read_piece(chunk, spec))
         records = pa.Table.from_batches(batches, schema=SCHEMA).to_batches()
         made = [row for batch in each(iter(records)) for row in batch.to_pylist()]
         return frames.DataFrame(spark, names_of_ddl(ddl), lambda: made)

@@ -36,7 +36,7 @@ _TYPES = {"event_time": pa.timestamp("us", tz="UTC")}
 def install() -> None:
     """Have the product read the model's output."""
     EventReader._table = _rows  # type: ignore[method-assign]
-    marks: Any = import_module("clickjoin.chain.output_watermark")
+    marks: Any = import_module("clickjoin.chain.source")
     marks.ReadableTables = DeltaReader
     tables: Any = import_module("clickjoin.processing.tables")
     tables.require_lake = lambda *_: None

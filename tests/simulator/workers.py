@@ -62,11 +62,12 @@ def of_batch(root: str, file: str, batch: int, schema: Any) -> Any:
 
 
 def pick(
-    root: str, files: Sequence[str], ids: Any, when: Any, schema: Any, readers: int = 2, *, others: bool = False
-) -> Any:
+    root: str, files: Sequence[str], ids: Any, when: Any, schema: Any, readers: int = 2, *, by: str = "event_id",
+    others: bool = False,
+) -> Any:  # fmt: skip
     """Rows that have one of some ids."""
     wanted = set(ids.to_pylist())
-    rows = [row for row in _rows(root, files, schema) if row["event_id"] in wanted]
+    rows = [row for row in _rows(root, files, schema) if row[by] in wanted]
     return pa.Table.from_pylist(rows, schema=schema)
 
 

@@ -14,7 +14,7 @@ from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.lake.log_entries import TableLog
 from clickjoin.model import failpoint
 from clickjoin.model.errors import LakeError
-from clickjoin.rebuild import timeline
+from clickjoin.rebuild import registry as rebuilding
 from clickjoin.registry.boundary import advance
 from clickjoin.registry.reshard import reshard
 from clickjoin.registry.shards import load_timeline
@@ -228,7 +228,7 @@ def test_an_entry_that_nothing_knows_any_more_is_not_guessed(
     bench: Bench, resharded: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resharded()
-    monkeypatch.setattr(timeline, "read_log", lambda path: TableLog(txns={}))
+    monkeypatch.setattr(rebuilding, "read_log", lambda path: TableLog(txns={}))
     words = r"event n\d:.* lies in shard \d, where no.*Restore the newest copy of `shard_timeline`"
     with pytest.raises(LakeError, match=words):
         rebuild(bench, "registry")

@@ -132,6 +132,7 @@ def test_an_older_table(bench: Bench, name: str) -> None:
     whole(bench, "d")
 
 
+@in_full
 @pytest.mark.parametrize("name", some(("registry", "joined"), 2))
 def test_an_older_table_that_lacks_several_batches(bench: Bench, name: str) -> None:
     """One repair accounts for all of them, not for the newest alone: `repair` looks again, and finds nothing."""

@@ -34,6 +34,7 @@ from tests.spark.count import agrees
 TODAY = Day(date(2026, 3, 1))
 NEXT_DAY = moment(int((NOON + 86400) * MICROS))
 AFTER = time.time()
+LEFT_OUT = ("primary.*", "foreign.*", "registry.*")  # of the checks of a date, as each takes Spark a while
 Q, LATE, LOST = query("q"), query("late", 1), query("lost", 2)
 
 
@@ -48,7 +49,7 @@ def order(engine: Any, day: Day = TODAY, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def bench(make: Any) -> Bench:
     """a joined; b waits for a query that comes late; c for one that is never seen."""
-    made: Bench = make(close={"idle_timeout": "15m"})
+    made: Bench = make(close={"idle_timeout": "15m"}, quality={"disable": list(LEFT_OUT)})
     made.queries(Q)
     made.clicks(click("a", 2, Q), click("b", 3, LATE), click("c", 4, LOST))
     made.rest(3600)

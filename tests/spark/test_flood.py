@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from clickjoin.config import load
-from clickjoin.jobs.run import drained
+from clickjoin.jobs.run import drain as drained
 from clickjoin.model.errors import ConfigError
 from clickjoin.report.export import export
 from clickjoin.report.status import status
@@ -48,6 +48,23 @@ def test_there_and_back(make: Any) -> None:
     bench.pipeline = load(bench.file)
     result, _ = drain(bench)
     assert (result["ok"], result["joined"], result["problems"]) == (True, 31, [])
+
+
+@pytest.mark.parametrize("text", ["[{}]", '{"query_id": "q0"}'])
+def test_a_drain_of_a_stream_that_is_one_bad_record(make: Any, text: str) -> None:
+    """An array is one record, however many it holds: too few to tell for a batch, and nothing was joined."""
+    bench = make()
+    (bench.folder / "primary").mkdir(exist_ok=True)
+    (bench.folder / "primary" / "0.jsonl").write_text(text + "\n")
+    bench.clicks(*CLICKS[:5])
+    result, _ = drain(bench)
+    (problem,) = result["problems"]
+    assert (result["ok"], result["accounts"]["agree"], problem["kind"]) == (False, True, "quarantined")
+    assert problem["detail"].startswith("no record of the primary stream was good so far, 1 went to quarantine, most ")
+    assert ("`jq -c '.[]' FILE`" in problem["detail"]) == (text == "[{}]")
+    bench.queries(QUERIES[0])
+    result, _ = drain(bench)
+    assert (result["ok"], result["problems"]) == (True, [])
 
 
 @pytest.mark.parametrize(("good", "problems"), some([(2, 0), (0, 1), (1, 1)], 2))

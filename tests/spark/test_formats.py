@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clickjoin.jobs.run import drained
+from clickjoin.jobs.run import drain as drained
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import found, verify

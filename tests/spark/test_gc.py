@@ -364,6 +364,7 @@ def test_two_that_rewrite_the_same_files_double_nothing(make: Callable[..., Benc
     assert bench.engine.lake.delta.files("joined").num_rows == 1
 
 
+@in_full
 def test_a_process_collects_that_has_not_started_spark(make: Callable[..., Bench]) -> None:
     """As `clickjoin gc` does in a shell: nothing may name a column before there is a session."""
     bench = make()

@@ -19,6 +19,7 @@ from clickjoin.group import slots
 from clickjoin.jobs.joining import join_group
 from clickjoin.lake import restored
 from clickjoin.model.errors import ServerLost, SourceError
+from tests.sampled import some
 from tests.spark.bench import Bench, event_id
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def test_a_lake_that_is_gone_is_not_made_again(spark: SparkSession, benches: Ben
     assert done["known"] == ["one", "slow", "two"]
 
 
-@pytest.mark.parametrize("hands_over", [False, True])
+@pytest.mark.parametrize("hands_over", some([False, True], 2))
 def test_one_whose_lake_is_another_now_is_opened_again(
     spark: SparkSession, benches: Benches, monkeypatch: pytest.MonkeyPatch, hands_over: bool
 ) -> None:
@@ -119,7 +120,7 @@ def test_one_whose_lake_is_another_now_is_opened_again(
     assert joined_once(two, 40)
 
 
-@pytest.mark.parametrize("step", ["take_turn", "begin_turn"])
+@pytest.mark.parametrize("step", some(["take_turn", "begin_turn"], 2))
 def test_one_whose_hand_over_fails_once_takes_over_again(
     spark: SparkSession, benches: Benches, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

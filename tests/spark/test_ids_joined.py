@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from clickjoin.model import failpoint
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import Bench, query
 from tests.spark.hand import found, stopped, verify
 from tests.spark.test_chain_ids import clicked
@@ -69,6 +69,7 @@ def test_sent_again_while_it_waits_and_after(make: Make, local: str) -> None:
     assert bench.join() == {"events_in": 1, "repeats": 1}
 
 
+@in_full
 @pytest.mark.parametrize("point", some(failpoint.POINTS[3:] + failpoint.POINTS[:3], 7))
 def test_whatever_crashes(make: Make, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """A join and a retry crash at a step, and another replica is sent the same clicks meanwhile."""

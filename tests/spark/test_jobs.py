@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clickjoin.jobs import joining
-from clickjoin.jobs.run import counted, drained
+from clickjoin.jobs.run import counted
+from clickjoin.jobs.run import drain as drained
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.report.status import replicas
 from tests.sampled import in_full

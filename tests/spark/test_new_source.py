@@ -153,7 +153,7 @@ def whole(make: Any) -> dict[str, str]:
     return seen
 
 
-@pytest.mark.parametrize(("point", "local"), crossed(some(failpoint.POINTS, 3), ["0B", "4MB"]))
+@pytest.mark.parametrize(("point", "local"), crossed(some(failpoint.POINTS, 4), ["0B", "4MB"]))
 def test_joined_once_through_crashes(
     make: Any, whole: dict[str, str], monkeypatch: pytest.MonkeyPatch, point: str, local: str
 ) -> None:

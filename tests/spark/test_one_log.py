@@ -10,11 +10,12 @@ import pytest
 from clickjoin import lake_setup
 from clickjoin.config import load
 from clickjoin.engine import Engine
-from clickjoin.jobs.run import drained
+from clickjoin.jobs.run import drain as drained
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError
 from clickjoin.schemas import METRICS
 from clickjoin.schemas.base import Table
+from tests.sampled import in_full
 from tests.spark.bench import Bench, click, crash_at, query
 from tests.spark.hand import Hand, found, verify
 
@@ -68,6 +69,7 @@ def test_landed_in_part(make: Callable[..., Bench], table: str, after: bool) -> 
     assert not found(verify(bench))
 
 
+@in_full
 def test_what_is_gone_from_a_table_is_found_and_landed_again(make: Callable[..., Bench]) -> None:
     bench = make(**FIELDS)
     write(bench, Q, *OTHERS, *clicks(0, 3))
@@ -160,6 +162,7 @@ def test_what_one_stream_has_judged_is_not_landed_by_the_other(make: Callable[..
     assert len(bench.rows("quarantine", "reason")) == 2
 
 
+@in_full
 def test_what_was_good_stays_so_by_lower_limits(make: Callable[..., Bench]) -> None:
     bench = make(**FIELDS)
     write(bench, Q, *clicks(0, 2), click("long", 9, Q, type="click", note="x" * 2000), *BROKEN)

@@ -19,6 +19,7 @@ from clickjoin.jobs import checking
 from clickjoin.lake.location import location
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.quality import Report
+from tests.sampled import in_full, some
 from tests.spark.bench import Bench, click, query
 from tests.spark.dated import BROKEN, CORRUPT, DAY, KEEP, OWN, POSITION, lake
 from tests.spark.hand import Hand
@@ -103,7 +104,7 @@ def results(bench: Bench) -> dict[str, Any]:
     return kept
 
 
-@pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.parametrize("what", some(list(BROKEN), 4))
 def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
     damage, expected = BROKEN[what]
     damage(broken)
@@ -151,22 +152,24 @@ def test_an_expectation_that_cannot_be(dated: Bench, changes: dict[str, Any], me
     assert written(dated) == before
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"column": "positon"}, "positon"),
-        ({"column": "payload.itm"}, "itm"),
-        ({"args": {"min_value": 5, "max_value": 0}}, "min_value cannot be greater than max_value"),
-        ({"expectation": "expect_column_values_to_match_regex", "args": {"regex": "("}}, "regex"),
-    ],
-)
-def test_an_expectation_that_cannot_be_worked_out(dated: Bench, changes: dict[str, Any], message: str) -> None:
-    """It is red, and says why; the others are judged."""
-    report = run(dated, expectations=[OWN[0] | changes])
-    (one,) = [one for one in report.outcomes if one.success is False]
-    assert (one.suite, one.level, one.state) == ("foreign", "fail", "failed")
-    assert (one.detail or "").startswith("it cannot be worked out: ")
-    assert message in (one.detail or "")
+WRONG = {
+    "positon": {"column": "positon"},
+    "itm": {"column": "payload.itm"},
+    "min_value cannot be greater than max_value": {"args": {"min_value": 5, "max_value": 0}},
+    "regex": {"expectation": "expect_column_values_to_match_regex", "args": {"regex": "("}},
+}
+
+
+def test_expectations_that_cannot_be_worked_out(dated: Bench) -> None:
+    """Each is red, and says why; the others are judged."""
+    report = run(dated, expectations=[OWN[0] | {"name": f"wrong{n}"} | one for n, one in enumerate(WRONG.values())])
+    failed = {one.check: one for one in report.outcomes if one.success is False}
+    assert sorted(failed) == [f"wrong{n}" for n in range(len(WRONG))]
+    for n, message in enumerate(WRONG):
+        one = failed[f"wrong{n}"]
+        assert (one.suite, one.level, one.state) == ("foreign", "fail", "failed")
+        assert (one.detail or "").startswith("it cannot be worked out: ")
+        assert message in (one.detail or "")
 
 
 def test_expectations_of_several_columns_and_none(dated: Bench) -> None:
@@ -218,6 +221,7 @@ def test_a_corrupt_store(broken: Hand, corrupt: Callable[[Path], None]) -> None:
     assert _files(root) == before
 
 
+@in_full
 def test_a_store_that_breaks_meanwhile(broken: Hand) -> None:
     bench = broken.bench
     version, _ = written(bench)

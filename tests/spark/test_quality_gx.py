@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,25 @@ from clickjoin.quality import Report
 from clickjoin.quality.frames import Frames
 from clickjoin.quality.project import ASSETS
 from clickjoin.report import checks
+from tests.sampled import in_full
 from tests.spark.bench import Bench
 from tests.spark.dated import DAY, lake
 
 DOCS = Path(__file__).parents[2] / "docs/quality.md"
 
 
-@pytest.fixture
-def bench(make: Callable[..., Bench]) -> Bench:
+@pytest.fixture(scope="module")
+def checked(make: Callable[..., Bench]) -> Bench:
     found = lake(make)
     assert judged(found).ok
     return found
+
+
+@pytest.fixture
+def bench(checked: Bench, tmp_path: Path) -> Iterator[Bench]:
+    """A lake with a project of its own, put back afterwards."""
+    with checked.kept(tmp_path / "kept"):
+        yield checked
 
 
 def judged(bench: Bench) -> Report:
@@ -109,6 +117,7 @@ def test_a_suite_that_is_broken_does_not_stop_the_others(bench: Bench) -> None:
     assert {one.suite for one in found.outcomes if one.success} >= {"primary", "foreign", "registry"}
 
 
+@in_full
 def test_an_unknown_expectation_is_a_sentence(bench: Bench) -> None:
     path = gx(bench) / "expectations/registry.json"
     suite = json.loads(path.read_text())
@@ -119,6 +128,7 @@ def test_an_unknown_expectation_is_a_sentence(bench: Bench) -> None:
     assert "expect_the_impossible" in (found["registry.checkpoint"].detail or "")
 
 
+@in_full
 def test_rows_are_read_once_a_date(bench: Bench) -> None:
     """Each table's files, for all of its expectations, by what Spark keeps; and nothing is kept afterwards."""
     session: Any = SparkSession.getActiveSession()

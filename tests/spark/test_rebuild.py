@@ -145,6 +145,7 @@ def test_it_reaches_back_to_the_retention_and_says_so(bench: Bench) -> None:
     assert bench.join()["expired"] == 1
 
 
+@in_full
 def test_a_late_copy_of_a_settled_batch_claims_nothing_after(bench: Bench) -> None:
     """Its query has come meanwhile: on an empty transaction record it could claim, and never publish."""
     bench.queries(query("later", 3))
@@ -192,6 +193,7 @@ def test_one_that_is_there_is_put_aside_only_when_asked_to(bench: Bench) -> None
     assert len(bench.claims()) == 4
 
 
+@in_full
 def test_begun_again_where_it_was_cut_short(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(bench, "registry")
     from clickjoin.lake.folders import TableFolders

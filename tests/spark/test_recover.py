@@ -90,6 +90,7 @@ def test_a_second_repair_changes_nothing(hand: Hand, sound: dict[str, Any]) -> N
     assert settled(hand.bench) == sound
 
 
+@in_full
 def test_cut_short_at_every_step(hand: Hand, sound: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     cut_short(hand, monkeypatch, "relanded", asked=True)
     assert "unread" not in found(verify(hand.bench))
@@ -104,6 +105,7 @@ def cut_short(hand: Hand, monkeypatch: pytest.MonkeyPatch, point: str, *, asked:
     stopped(monkeypatch, point, lambda: verify(hand.bench, repair=asked, remove_doubles=asked))
 
 
+@in_full
 def test_doubles_stay_unless_asked_for(hand: Hand) -> None:
     hand.add("joined", hand.rows("joined", "d")[0])
     for _ in range(2):
@@ -130,6 +132,7 @@ def test_an_event_without_its_record_is_left(hand: Hand) -> None:
     assert hand.bench.rows("findings", "action", "detail") == [(None, "its record is not in table `foreign` any more")]
 
 
+@in_full
 def test_a_record_is_read_again(hand: Hand) -> None:
     """Its event is given back to the join as well: records first, for ids hang on them."""
     hand.delete("joined", "g")

@@ -11,7 +11,7 @@ from clickjoin.config import Batch
 from clickjoin.dates.readiness import awaited
 from clickjoin.dispatcher.pacing import Passes
 from clickjoin.jobs.joining import retry
-from clickjoin.jobs.run import drained
+from clickjoin.jobs.run import drain as drained
 from clickjoin.model.batch_plan import BatchPlan, TableSplit
 from clickjoin.model.errors import BatchError
 from clickjoin.model.ids import MICROS, moment

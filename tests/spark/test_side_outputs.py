@@ -12,7 +12,7 @@ import pytest
 from clickjoin.batch import run_batch
 from clickjoin.event_store.landing import land
 from clickjoin.registry.boundary import advance
-from tests.sampled import crossed, some
+from tests.sampled import crossed, in_full, some
 from tests.spark.bench import NOON, Bench, click, crash_at, query
 
 Q = query("q")
@@ -37,6 +37,7 @@ def bench(request: pytest.FixtureRequest, make: Callable[..., Bench]) -> Bench:
     return bench
 
 
+@in_full
 @pytest.mark.parametrize(("bench", "place"), crossed(BOTH, PLACES), indirect=["bench"])
 def test_the_boundary_moves_on_while_a_batch_lies_still(bench: Bench, place: tuple[str, bool]) -> None:
     """What waits by its commit goes on waiting; what does not is expired, by whichever boundary: it is nowhere else."""

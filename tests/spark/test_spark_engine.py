@@ -22,6 +22,7 @@ from clickjoin.model.span import Day
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import BOUNDARY, DATES, FOREIGN, METRICS, REGISTRY
 from clickjoin.spark.session import another, planned_at_once
+from tests.sampled import in_full
 from tests.spark.bench import Bench, click, query
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def test_rows_of_batches_under_way_stay(spark: SparkSession, tmp_path: Path) -> 
     assert sorted(made.read("foreign")["event_id"].to_pylist()) == ["main2", "west9"]
 
 
+@in_full
 def test_a_lake_changes_its_engine_between_batches(make: Callable[..., Bench]) -> None:
     """Each takes up what the other has left; every commit of the registry under Spark is a MERGE."""
     bench = make(engine="spark")

@@ -24,7 +24,7 @@ from clickjoin.processing.check import check
 from clickjoin.processing.processing import Processing
 from clickjoin.report.explain import explain
 from clickjoin.spark.session import another, release
-from tests.sampled import some
+from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, crash_at
 from tests.spark.hand import found, stopped, verify
 
@@ -111,6 +111,7 @@ def test_time_passes_where_no_records_come(make: Make) -> None:
     assert (verify(bench).ok, check(bench.pipeline).faults) == (True, ())
 
 
+@in_full
 def test_verification_finds_what_is_wrong(make: Make) -> None:
     """A row that is lost, one that is there twice, a claim that is gone: each is a fault, and repaired.
 

@@ -89,6 +89,7 @@ def test_repeats_at_other_times(make: Make, local: str) -> None:
     assert times == {datetime.fromtimestamp(NOON + after, UTC) for after in (-3600, 0, 7200)}
 
 
+@in_full
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_and_a_repeat_by_another(make: Make, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """A batch is cut short, and another replica, an hour later, takes up the same log; then the first goes on."""
@@ -188,6 +189,7 @@ def test_the_registry_is_lost_and_built_again_from_the_output(make: Make) -> Non
     assert_exactly_once(bench)
 
 
+@in_full
 def test_ids_are_found_in_the_shards_from_before_a_resharding(make: Make) -> None:
     bench = new(make, *(event(number) for number in range(20)))
     bench.join()
@@ -280,6 +282,7 @@ def test_an_id_that_is_there_twice_at_other_times_is_found_and_repaired(make: Ma
     assert [row[0] for row in bench.rows("removed_duplicates", "event_id")] == [doubled]
 
 
+@in_full
 def test_forgotten_ids_have_one_claim_each(make: Make) -> None:
     """Whatever times they landed at: another claim of an id would be a fault for ever."""
     bench = new(make, *(event(number) for number in range(6)))

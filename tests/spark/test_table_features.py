@@ -69,7 +69,7 @@ def require_exactly_once(bench: Bench) -> None:
     assert (verdict.ok, verdict.joined, verdict.pending) == (True, verdict.clicks, 0), verdict.text()
 
 
-@pytest.mark.parametrize("feature", some(list(SET), 3))
+@pytest.mark.parametrize("feature", some(list(SET), 5))
 def test_refused_before_anything_is_joined_and_goes_on_once_it_is_gone(bench: Bench, feature: str) -> None:
     """On both tables at once, for a process that runs and for one that starts."""
     changes, name = SET[feature]
@@ -90,7 +90,7 @@ def test_refused_before_anything_is_joined_and_goes_on_once_it_is_gone(bench: Be
     require_exactly_once(bench)
 
 
-@pytest.mark.parametrize("feature", ["CHECK", "row tracking", "v2 checkpoints"])
+@pytest.mark.parametrize("feature", some(["row tracking", "CHECK", "v2 checkpoints"], 3))
 def test_set_between_claim_and_publish(bench: Bench, monkeypatch: pytest.MonkeyPatch, feature: str) -> None:
     """The batch stops with its claims made, and publishes them once the feature is gone."""
     changes, name = SET[feature]

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from clickjoin.dates import rebuild
 from clickjoin.engines.arrow import dealing
-from clickjoin.jobs.run import drained
+from clickjoin.jobs.run import drain as drained
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.span import Day

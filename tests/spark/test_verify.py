@@ -12,7 +12,7 @@ from clickjoin.engines.arrow import ArrowLake
 from clickjoin.jobs import checking
 from clickjoin.model import failpoint
 from clickjoin.registry.boundary import advance
-from tests.sampled import FULL
+from tests.sampled import FULL, in_full
 from tests.spark.bench import NOON, Bench, click, event_id, query
 from tests.spark.hand import FAULTS, Hand, damage, found, hosts, verify
 
@@ -161,6 +161,7 @@ def test_a_redrive_in_flight_is_let_alone(moving: Bench, monkeypatch: pytest.Mon
     assert found(verify(moving)) == {}
 
 
+@in_full
 def test_claims_below_the_boundary_are_not_asked_for(moving: Bench) -> None:
     delta = moving.engine.lake.delta
     delta.open("registry").delete("event_id LIKE 'a:%'")

@@ -14,7 +14,7 @@ from clickjoin.kernel.adapter import BothRecords, made_of
 from clickjoin.kernel.data_file import Target, write
 from clickjoin.kernel.data_skipping import Ends
 from clickjoin.kernel.join_task import Part
-from clickjoin.kernel.lookup import Files
+from clickjoin.kernel.parquet_rows import Files
 from clickjoin.kernel.resolving import Job
 from clickjoin.kernel.waiting import Tries
 from clickjoin.model.ids import Around, crc_of, moment

@@ -68,7 +68,7 @@ class Feed:
         self, splits: Sequence[Split], *, tasks: int = 1, size: int = BLOCK, **fields: Any
     ) -> list[dict[str, Any]]:
         """Records of splits, as a Spark worker would make them."""
-        chunks, sizes = self.source._chunks(splits)
+        chunks, sizes = self.source.chunks(splits), list(map(self.source.size, splits))
         work = spread(chunks, sizes, tasks)
         rows: list[dict[str, Any]] = []
         for task in work:

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from clickjoin.backup import snapshot
 from clickjoin.backup import take as takes
 from clickjoin.backup.manifest import backups, read
-from clickjoin.backup.take import Taken, take
+from clickjoin.backup.take import BackupResult, take
 from clickjoin.lake.snapshot_files import Look
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.model.errors import CommitConflict, ConfigError, LakeError
@@ -35,7 +35,7 @@ def batches(tmp_path: Path) -> Batches:
     return found
 
 
-def backup(batches: Batches, **more: Any) -> Taken:
+def backup(batches: Batches, **more: Any) -> BackupResult:
     return take(batches.pipeline, Path(batches.pipeline.lake).parent / "backups", print, **{"wait": 5.0} | more)
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from clickjoin.backup import processed, snapshot
 from clickjoin.backup import take as takes
-from clickjoin.backup.restore import Restored, restore
-from clickjoin.backup.take import Taken, take
+from clickjoin.backup.restore import RestoreResult, restore
+from clickjoin.backup.take import BackupResult, take
 from clickjoin.lake.snapshot_files import Look
 from clickjoin.lake.vacuum import Needed, vacuum
 from clickjoin.model.errors import BatchError, LakeError, LakeReplaced
@@ -40,11 +40,11 @@ E1 = ("e1", "hats", NOON + 140 * SECOND)
 END = NOON + 10 * MINUTE
 
 
-def backup(out: Output) -> Taken:
+def backup(out: Output) -> BackupResult:
     return take(out.pipeline, out.file.parent / "backups", print, wait=5.0)
 
 
-def back(out: Output, *, force: bool = True) -> Restored:
+def back(out: Output, *, force: bool = True) -> RestoreResult:
     """Restore the newest backup; the join goes on from it."""
     done = restore(out.pipeline, out.file.parent / "backups", "", print, force=force)
     out.reopen()
@@ -125,7 +125,7 @@ def test_both_go_on_while_it_is_taken_and_the_processing_is_killed(
 def test_beside_a_processing_that_writes(tmp_path: Path) -> None:
     """Of each backup a batch is under way at most, and what it has published is what it has committed."""
     out = two_batches(tmp_path)
-    stop, events, taken = threading.Event(), [*FIRST, *SECOND_BATCH], list[Taken]()
+    stop, events, taken = threading.Event(), [*FIRST, *SECOND_BATCH], list[BackupResult]()
 
     def work() -> None:
         while not stop.is_set():

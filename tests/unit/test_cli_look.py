@@ -95,3 +95,30 @@ def test_a_restore_says_that_it_takes_a_reshard_back(run, file: Path, tmp_path: 
 def test_a_title_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     console.pairs("accounts of all runs: every record and every event", {"a": 1})
     assert capsys.readouterr().out.splitlines()[0] == "accounts of all runs: every record and every event"
+
+
+def test_status_names_ids_that_are_too_frequent(run, file: Path) -> None:
+    """Among the records that landed last; those of before are another day's."""
+    run("init", "-c", file)
+    tables = ArrowTables(load(file).root)
+
+    def land(batch: int, names: list[str]) -> None:
+        at = datetime(2026, 3, 1, 12, tzinfo=UTC)
+        row = {"event_time": at, "bucket": "2026-03-01T1200Z", "shard": 0, "batch": batch, "primary_id": "q"}
+        tables.append("foreign", [row | {"event_id": name} for name in names])
+
+    def named() -> list[str]:
+        code, out, _ = run("status", "-c", file)
+        found = json.loads(run("status", "-c", file, "--json")[1])["frequent_ids"]
+        assert code == 0
+        assert out.count("problem: frequent-id: ") == len(found)
+        return list(found)
+
+    land(1, [f"c{n}" for n in range(100)])
+    assert named() == []
+    land(2, ["undefined"] * 12 + [f"d{n}" for n in range(20)])
+    (said,) = named()
+    assert said.startswith("foreign.event_id: 12 of 132 sampled records have the id 'undefined'")
+    for batch in range(3, 36):
+        land(batch, [f"{batch}-{n}" for n in range(4)])
+    assert named() == []

@@ -32,6 +32,7 @@ def test_contract(tmp_path: Path) -> None:
         "event_id": ("event_id",),
         "event_time": "embedded",
         "where": (),
+        "match": None,
         "primary_id": ("query_id",),
         "primary_time": "embedded",
     }

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clickjoin.config import load
 from clickjoin.dates.backfill import RawLogs
-from clickjoin.dates.closing import Done, Order, _answer, _revision, judge
+from clickjoin.dates.closing import DateResult, Order, _answer, _revision, judge
 from clickjoin.dates.readiness import Watermark
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.span import MOST_DAYS, Day, days, parse
@@ -120,7 +120,7 @@ A_ROW = {
     ],
 )
 def test_who_waits_for_a_date_is_notified_once(before: Any, row: dict[str, Any], changed: bool) -> None:
-    assert _answer(A_ROW | row, before, Done(parse("2026-03-01")))["changed"] is changed
+    assert _answer(A_ROW | row, before, DateResult(parse("2026-03-01")))["changed"] is changed
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_who_waits_for_a_date_is_notified_once(before: Any, row: dict[str, Any],
      ("fill", "failing", False), ("fill", "closed", True)],
 )  # fmt: skip
 def test_a_fill_has_done_its_work_where_nothing_is_wrong(action: str, state: str, ok: bool) -> None:
-    assert _answer(A_ROW | {"action": action, "state": state}, None, Done(parse("2026-03-01")))["ok"] is ok
+    assert _answer(A_ROW | {"action": action, "state": state}, None, DateResult(parse("2026-03-01")))["ok"] is ok
 
 
 def test_raw_logs_have_a_journal_of_their_own(tmp_path: Path) -> None:

@@ -87,3 +87,20 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     assert site["theme"]["font"] is False
     assert not {"extra_css", "extra_javascript"} & site.keys()
     assert "://" not in (ROOT / "mkdocs.yml").read_text()
+
+
+def test_what_runs_before_a_commit_is_a_target_of_make() -> None:
+    hooks_ = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    make = (ROOT / "Makefile").read_text()
+    assert hooks_
+    for hook in hooks_:
+        command, target = hook["entry"].split()
+        assert command == "make"
+        assert re.search(rf"^{target}:", make, flags=re.MULTILINE)
+
+
+def test_every_target_of_make_that_a_release_needs_is_there() -> None:
+    page = (ROOT / "docs/releasing.md").read_text()
+    named = {word for text in re.findall(r"`make ([^`]+)`", page) for word in text.split() if "=" not in word}
+    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert {"test", "matrix", "wheels-test"} <= named <= targets

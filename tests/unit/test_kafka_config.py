@@ -14,7 +14,7 @@ from clickjoin.kernel.chunk import Link
 from clickjoin.kernel.handshake import VersionMismatch, checked
 from clickjoin.kernel.kafka.connection import settings
 from clickjoin.model.errors import ConfigError, SourceError
-from clickjoin.sources.kafka.link import link_of
+from clickjoin.sources.kafka.source import link_of
 from clickjoin.sources.open import in_files
 
 TOPIC = {"kind": "kafka", "servers": "a:9092", "topic": "clicks"}

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from clickjoin.kernel.chunk import KafkaChunk, spread_offsets
 from clickjoin.kernel.kafka.connection import Ends, Topic
 from clickjoin.model.split import Budget, SourceOffset, SourcePlan
-from clickjoin.sources.kafka.locate import located
-from clickjoin.sources.kafka.planning import Look, make_plan, shares
+from clickjoin.sources.kafka.planning import Look, located, make_plan, shares
 from clickjoin.sources.kafka.state import Mark, Place, Position, Range
 
 MUCH = Budget(10**9, 10**12)

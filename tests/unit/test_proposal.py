@@ -299,6 +299,68 @@ def test_the_primary_events_time_is_not_the_own_one(folder: Path) -> None:
     assert (values["foreign.event_time"], values["foreign.primary_time"]) == ("clicked", "shown_at")
 
 
+BEATS = [{"type": "beat", "at": iso(START), "host": f"h{n}"} for n in range(50)]
+SCROLLS = [
+    {"type": "scroll", "scroll_id": f"s{c.number}", "at": iso(c.at), "query_id": c.query.name} for c in CLICKS[:90]
+]
+
+
+@pytest.mark.parametrize(
+    ("beside_clicks", "beside_queries", "words"),
+    [
+        (BEATS, [], "type tells records of this log apart: click 400, beat 50"),
+        (SCROLLS, [], "click 400, scroll 90; scroll would join too, by other columns: that is another pipeline"),
+        ([*BEATS, *SCROLLS], [], "click 400, scroll 90, beat 50; scroll would join too"),
+        ([], BEATS, ""),
+        (BEATS, BEATS, "click 400, beat 50"),
+    ],
+)
+@pytest.mark.parametrize("typed", [True, False])
+def test_records_of_other_kinds_beside_a_stream_s(
+    folder: Path, beside_clicks: list[Any], beside_queries: list[Any], words: str, *, typed: bool
+) -> None:
+    """They are passed over, by a field's value or by whether a record has a field."""
+    clicks = [{"type": "click", "click_id": c.name, "at": iso(c.at), "query_id": c.query.name} for c in CLICKS]
+    queries = [{"type": "query", "query_id": q.name, "at": iso(q.at)} for q in QUERIES]
+
+    def write(name: str, records: list[Any]) -> None:
+        kept = records if typed else [{key: value for key, value in one.items() if key != "type"} for one in records]
+        lines(folder / name / "0.jsonl", kept)
+
+    write("clicks", clicks + beside_clicks)
+    write("queries", queries + beside_queries)
+    proposal = propose("queries/*", "clicks/*", folder)
+    where = {name: proposal.choices.get(f"{name}.where") for name in ("foreign", "primary")}
+    values = {name: choice.value for name, choice in where.items() if choice}
+    click, query = ({"type": ("click",)}, {"type": ("query",)}) if typed else ({"click_id": THERE}, {"query_id": THERE})
+    assert values == ({"foreign": click} if beside_clicks else {}) | ({"primary": query} if beside_queries else {})
+    if typed and where["foreign"]:
+        assert words in where["foreign"].why
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.problems == []
+    assert found.matches
+    assert (found.matches.found, found.matches.primary) == (len(CLICKS), len(QUERIES))
+
+
+THERE = {"exists": True}
+
+
+@pytest.mark.parametrize("null", [True, False])
+def test_kinds_that_only_their_fields_tell_apart(folder: Path, *, null: bool) -> None:
+    """The field by which one names the other comes before those that it only lacks or has besides."""
+    (folder / "log").mkdir()
+    records: list[dict[str, Any]] = [{"id": c.name, "at": iso(c.at), "of": c.query.name} for c in CLICKS]
+    records += [{"id": q.name, "at": iso(q.at), "sku": "s"} | ({"of": None} if null else {}) for q in QUERIES]
+    lines(folder / "log" / "0.jsonl", records)
+    proposal = propose("log/*", "log/*", folder)
+    wheres = [proposal.choices[f"{name}.where"].value for name in ("primary", "foreign")]
+    assert wheres == [{"of": {"exists": False}}, {"of": THERE}]
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert (found.problems, found.matches and found.matches.found) == ([], len(CLICKS))
+
+
 def test_a_log_whose_records_name_no_other(folder: Path) -> None:
     (folder / "log").mkdir()
     lines(folder / "log" / "0.jsonl", [{"event": "ab"[q.number % 2], "id": q.name, "at": iso(q.at)} for q in QUERIES])

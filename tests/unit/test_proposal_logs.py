@@ -20,7 +20,7 @@ from clickjoin.config import load
 from clickjoin.model.errors import ConfigError
 from clickjoin.proposal.file import propose, propose_one
 from clickjoin.report.validate import validate
-from tests.unit.proposal_bench import CLICKS, QUERIES, iso, lines, nested, odd_dates
+from tests.unit.proposal_bench import CLICKS, QUERIES, START, iso, lines, nested, odd_dates
 from tests.unit.proposal_bench import folder as folder
 
 
@@ -44,6 +44,25 @@ def test_a_header_that_grows(folder: Path) -> None:
     (folder / "p.yaml").write_text(proposal.text)
     found = validate(load(folder / "p.yaml"))
     assert (found.problems, found.samples["foreign"].read, found.samples["foreign"].good) == ([], 401, 400)
+
+
+@pytest.mark.parametrize(
+    "form", [iso, lambda at: at.strftime("%d.%m.%Y %H:%M:%S"), lambda at: at.strftime("%d/%b/%Y:%H:%M:%S")]
+)
+@pytest.mark.parametrize("files", [1, 3])
+def test_csv_without_a_header_whose_first_line_holds_no_number(folder: Path, form: Any, files: int) -> None:
+    """Ids with letters and a time that is text were taken for names of columns: each file's first record was lost."""
+    for name, rows in (
+        ("queries", [f"{q.name},{form(q.at)}" for q in QUERIES]),
+        ("clicks", [f"{c.name},{form(c.at)},{c.query.name}" for c in CLICKS]),
+    ):
+        for number in range(files):
+            (folder / name / f"{number}.csv").write_text("\n".join(rows[number::files]) + "\n")
+    proposal = propose("queries/*", "clicks/*", folder)
+    assert proposal.choices["foreign.primary_id"].value == ("column3",)
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert (found.problems, found.matches and found.matches.found) == ([], len(CLICKS))
 
 
 def test_a_comma_in_each_number(folder: Path) -> None:
@@ -81,6 +100,59 @@ def test_records_in_an_array(folder: Path) -> None:
     found = validate(load(folder / "p.yaml"))
     assert found.matches
     assert (found.problems, found.matches.foreign, found.matches.found) == ([], 400, 400)
+
+
+def batches(clicks: list[Any], shape: str) -> tuple[list[Any], str]:
+    """Clicks, some of them a line, and the array that holds them."""
+    some = [clicks[at : at + 20] for at in range(0, len(clicks), 20)]
+    if shape == "an id beside":
+        return [{"batch_id": f"b{n}", "sent_at": iso(START), "batch": part} for n, part in enumerate(some)], "batch"
+    if shape == "an id beside, below":
+        return [{"id": f"b{n}", "body": {"events": part}} for n, part in enumerate(some)], "body.events"
+    alone = [one for part in some[4:] for one in part]  # a record is its own line, where there is one alone
+    return [*({"Records": part} for part in some[:4]), *alone], "Records"
+
+
+@pytest.mark.parametrize("shape", ["an id beside", "an id beside, below", "single ones"])
+def test_batches_of_several_events(folder: Path, shape: str) -> None:
+    """One of each batch was taken for the event, since the batch has an id too, or most lines are no batch."""
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    count = 100 if shape == "single ones" else 400
+    clicks = [{"click_id": c.name, "query_id": c.query.name, "when": iso(c.at)} for c in CLICKS[:count]]
+    records, array = batches(clicks, shape)
+    lines(folder / "clicks" / "c.json", records)
+    proposal = propose("queries/*", "clicks/*", folder)
+    values = [proposal.choices[f"foreign.{field}"].value for field in ("event_id", "primary_id", "event_time")]
+    assert values == [("click_id",), ("query_id",), "when"]
+    (folder / "p.yaml").write_text(proposal.text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.matches
+    assert (found.problems, found.matches.foreign, found.matches.found) == ([], count, count)
+    assert f'records: "{array}"' in proposal.text or f"records: {array}}}" in proposal.text
+
+
+def test_one_element_that_names_the_primary_event(folder: Path) -> None:
+    """In a file written by hand: the other elements' are not looked up, and that is said."""
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    clicks = [{"click_id": c.name, "of": [{"q": c.query.name}], "when": iso(c.at)} for c in CLICKS]
+    lines(folder / "clicks" / "c.jsonl", clicks)
+    (folder / "p.yaml").write_text(propose("queries/*", "clicks/*", folder).text)
+    assert load(folder / "p.yaml").foreign.primary_id == ("of[0].q",)  # type: ignore[union-attr]
+    assert validate(load(folder / "p.yaml")).problems == []
+    more = [click | {"of": [*click["of"], {"q": "x"}, {"q": "x"}]} for click in clicks[:9]]
+    same = [click | {"of": click["of"] * 2} for click in clicks[9:100]]
+    lines(folder / "clicks" / "c.jsonl", [*more, *same, *clicks[100:]])
+    (problem,) = validate(load(folder / "p.yaml")).problems
+    assert problem.startswith("foreign.primary_id: of[0].q is of one element, and 9 of 400 sampled records have others")
+
+
+def test_records_by_number(folder: Path) -> None:
+    """As pandas writes a frame: a line is no record."""
+    nested(folder)
+    frame = {"click_id": {str(n): c.name for n, c in enumerate(CLICKS)}, "at": {str(n): 1 for n in range(400)}}
+    lines(folder / "clicks" / "c.jsonl", [frame])
+    with pytest.raises(ConfigError, match="keys are the numbers of records"):
+        propose("queries/*", "clicks/*", folder)
 
 
 @pytest.mark.parametrize("one", [False, True])
@@ -199,13 +271,49 @@ def test_names_of_their_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert named == ["clicks", "shop_2", "clicks2"]
 
 
-def test_ids_that_come_with_several_times(folder: Path) -> None:
+@pytest.mark.parametrize("again", [5, 60])
+@pytest.mark.parametrize("edited", [False, True])
+def test_ids_that_come_with_several_times(folder: Path, again: int, *, edited: bool) -> None:
+    """Of a sender that stamps events again, records of an id differ in their times alone."""
     lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
-    clicks = [{"click_id": c.name, "query_id": c.query.name, "when": iso(c.at)} for c in CLICKS]
-    again = [{**click, "when": iso(c.at + timedelta(seconds=2))} for click, c in zip(clicks[:5], CLICKS, strict=False)]
-    lines(folder / "clicks" / "c.jsonl", [*clicks, *again])
-    choice = propose("queries/*", "clicks/*", folder).choices["foreign.event_id"]
-    assert (choice.sure, "5 ids come with more than one time" in choice.why) == ("likely", True)
+    clicks = [{"click_id": c.name, "query_id": c.query.name, "when": iso(c.at), "n": c.number % 9} for c in CLICKS]
+    later = [
+        {**click, "when": iso(c.at + timedelta(seconds=2)), **({"n": 10} if edited else {})}
+        for click, c in zip(clicks[:again], CLICKS, strict=False)
+    ]
+    lines(folder / "clicks" / "c.jsonl", [*clicks, *later])
+    proposal = propose("queries/*", "clicks/*", folder)
+    choice, identity = proposal.choices["foreign.event_id"], proposal.choices.get("registry.identity")
+    if edited:
+        assert identity is None
+        if again == 5:
+            assert (choice.sure, "5 ids come with more than one time" in choice.why) == ("likely", True)
+        else:
+            assert (choice.value, choice.sure) == (("click_id", "n"), "a guess")
+        return
+    assert choice.value == ("click_id",)
+    assert identity
+    assert (identity.value, identity.why[:30]) == ("id", f"{again} sampled ids come with more th"[:30])
+    (folder / "p.yaml").write_text(proposal.text)
+    assert validate(load(folder / "p.yaml")).problems == []
+    assert load(folder / "p.yaml").by_id
+
+
+@pytest.mark.parametrize(("count", "refused"), [(400, True), (40, True), (4, False), (0, False)])
+def test_latin_1(folder: Path, count: int, *, refused: bool) -> None:
+    """It would all go to quarantine. A letter that stands for one that was lost is UTF-8."""
+    nested(folder)
+    records = [{"id": c.name, "q": c.query.name, "at": iso(c.at), "word": "söck"} for c in CLICKS]
+    texts = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
+    good = "".join(texts[count:]).replace("ö", "\ufffd").encode()
+    (folder / "clicks" / "c.jsonl").write_bytes("".join(texts[:count]).encode("latin-1") + good)
+    if refused:
+        with pytest.raises(ConfigError, match=f"c.jsonl: {count} of its first 400 lines are not UTF-8"):
+            propose("queries/*", "clicks/*", folder)
+    else:
+        text = propose("queries/*", "clicks/*", folder).text
+        said = f", {count} lines are no records" if count else ""
+        assert f"looks up: clicks; {400 - count} records were sampled{said}\n" in text
 
 
 @pytest.mark.parametrize("end", [b"\r\n", b"\r", b"\n"])

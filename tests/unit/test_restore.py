@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from clickjoin.backup.compare import Missing, compare
-from clickjoin.backup.restore import Restored, restore
-from clickjoin.backup.take import Taken, take
+from clickjoin.backup.compare import MissingEvent, compare
+from clickjoin.backup.restore import RestoreResult, restore
+from clickjoin.backup.take import BackupResult, take
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.restored import STAGING
@@ -38,11 +38,11 @@ def place(batches: Batches) -> Path:
     return Path(batches.pipeline.lake).parent / "backups"
 
 
-def backup(batches: Batches) -> Taken:
+def backup(batches: Batches) -> BackupResult:
     return take(batches.pipeline, place(batches), print, wait=5.0)
 
 
-def back(batches: Batches, **more: Any) -> Restored:
+def back(batches: Batches, **more: Any) -> RestoreResult:
     return restore(batches.pipeline, place(batches), more.pop("at", ""), print, **{"force": True} | more)
 
 
@@ -271,8 +271,8 @@ def test_what_the_lake_before_had_alone(batches: Batches) -> None:
     again = Batches(batches.pipeline)
     again.run(4, 4)
     again.wait(6)
-    gone = [Missing("e5", NOON, "q", "never read"), Missing("e6", NOON, "q", "pending"),
-            Missing("e7", NOON, "q", "never read")]  # fmt: skip
+    gone = [MissingEvent("e5", NOON, "q", "never read"), MissingEvent("e6", NOON, "q", "pending"),
+            MissingEvent("e7", NOON, "q", "never read")]  # fmt: skip
     assert list(compare(batches.pipeline, Path(aside))) == gone
     again.run(5, 7)
     assert list(compare(batches.pipeline, Path(aside))) == []

@@ -47,7 +47,7 @@ def forever(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[lis
         said: list[str] = []
         stop = [lambda: os.kill(os.getpid(), signal.SIGTERM)]
         monkeypatch.setattr(FakeEngine, "script", iter([*acts, *stop]), raising=False)
-        run.forever(None, None, "main", said.append, None)  # type: ignore[arg-type]
+        run.run(None, None, "main", said.append, None)  # type: ignore[arg-type]
         return said, pauses
 
     yield call

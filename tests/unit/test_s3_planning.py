@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 from clickjoin.kernel.remote_file import Held
 from clickjoin.model.split import Budget, SourceOffset
 from clickjoin.sources.s3 import planning
-from clickjoin.sources.s3.bucket import Found, Page
-from clickjoin.sources.s3.estimate import Kinds
+from clickjoin.sources.s3.bucket import Page, StoredObject
 from clickjoin.sources.s3.listing import Glob, is_before, look
-from clickjoin.sources.s3.planning import Reads, take
+from clickjoin.sources.s3.planning import Kinds, Reads, take
 from clickjoin.sources.s3.state import PAGE, Cursor, Ledger, ObjectSplit, Part
 
 NOW = 1_800_000_000
@@ -45,11 +44,11 @@ class Keys:
         return prefix + head + mark
 
 
-def found(key: str, written: int = NOW, size: int = 10, etag: str = '"e"') -> Found:
-    return Found(key, etag, size, written)
+def found(key: str, written: int = NOW, size: int = 10, etag: str = '"e"') -> StoredObject:
+    return StoredObject(key, etag, size, written)
 
 
-def every(_: Found) -> bool:
+def every(_: StoredObject) -> bool:
     return True
 
 
@@ -140,7 +139,7 @@ def grown(ledger: Ledger, offsets: list[SourceOffset]) -> Ledger:
 
 def test_what_the_journal_keeps_does_not_grow_with_history() -> None:
     """A hundred objects an hour for a month, forgotten after two days: known all the same, and few are kept."""
-    ledger, objects = Ledger({}), list[Found]()
+    ledger, objects = Ledger({}), list[StoredObject]()
     for hour in range(30 * 24):
         fresh = [found(f"k{hour}-{n}", NOW + hour * 3600 + n) for n in range(100)]
         objects += fresh

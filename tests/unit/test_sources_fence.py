@@ -184,7 +184,7 @@ def test_a_link_put_there_after_planning_is_not_followed(site: Site, to: str) ->
     worker: Any = Worker()
     work = source.read_through(worker, splits, spec(), unchanged, RECORDS_DDL)
     assert run(work)[0] == "1"  # as it was planned, on a worker without clickjoin
-    chunks, _ = source._chunks(splits)  # type: ignore[attr-defined]
+    chunks = source.chunks(splits)  # type: ignore[attr-defined]
     replace()
     with opened(chunks[0].path, None):
         pass  # it is there, and without the fence it is read
@@ -288,7 +288,7 @@ def test_a_link_of_an_own_source_to_a_folder_of_keys(site: Site) -> None:
 def test_a_file_that_becomes_a_link_to_keys_after_it_was_planned(site: Site) -> None:
     log = site.folder / "logs/clicks/old/1.jsonl"
     source = FilesSource(Files(kind="files", path=f"{site.folder}/logs/clicks/old/*.jsonl"))
-    chunks, _ = source._chunks(source.plan({}, PLENTY).splits)
+    chunks = source.chunks(source.plan({}, PLENTY).splits)
     log.unlink()
     log.symlink_to(site.folder / ".run/password.json")
     for chunk in chunks:

@@ -18,7 +18,7 @@ from clickjoin.kernel.file_bytes import AllowedFolders, opened
 from clickjoin.kernel.read_lines import read_chunk
 from clickjoin.model.errors import SourceError, SourceMoved
 from clickjoin.model.split import LastRecord
-from clickjoin.sources.files.resume import resume
+from clickjoin.sources.files.locate import resume
 from clickjoin.sources.open import header_of
 from tests.unit.sources_bench import BASE, PLENTY, Feed, append, event, events, numbers, spec
 
@@ -154,7 +154,7 @@ def test_put_there_after_it_was_listed(feed: Feed, log: Path, put: Callable[[Pat
     append(log, events(0, 40))
     plan = feed.plan()
     (position,) = plan.offsets
-    chunks, _ = feed.source._chunks(plan.splits)
+    chunks = feed.source.chunks(plan.splits)
     last = LastRecord(position.partition, str(log), 0, len(events(0, 1)) - 1, f"h:1:{BASE}")
     assert resume(last)
     put(log)
@@ -168,7 +168,7 @@ def test_put_there_after_it_was_listed(feed: Feed, log: Path, put: Callable[[Pat
 def test_what_may_not_be_read_any_more(feed: Feed, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its rights were taken away between the plan and the reading: the error names the log."""
     append(log, events(0, 40))
-    chunks, _ = feed.source._chunks(feed.plan().splits)
+    chunks = feed.source.chunks(feed.plan().splits)
 
     def refused(*_: object) -> int:
         raise PermissionError(errno.EACCES, "Permission denied", str(log))

@@ -244,7 +244,7 @@ def test_rewritten_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(events(0, 100))
     feed = Feed(tmp_path)
-    chunks, _ = feed.source._chunks(feed.plan().splits)
+    chunks = feed.source.chunks(feed.plan().splits)
     path.write_bytes(events(0, 50) + events(500, 550))
     from clickjoin.kernel.read_lines import read_chunk
     from tests.unit.sources_bench import spec

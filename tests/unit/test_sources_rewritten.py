@@ -14,7 +14,7 @@ import pytest
 from clickjoin.model.split import Budget
 from clickjoin.sources.files import digests, listing, planning, proving
 from clickjoin.sources.files.digests import LEAF
-from clickjoin.sources.files.listing import Found
+from clickjoin.sources.files.listing import LogFile
 from tests.unit.sources_bench import BASE, Feed, age, append, event, events, numbers
 
 
@@ -119,16 +119,16 @@ def test_lot_finds_it_sooner_or_later(feed: Feed, log: Path, monkeypatch: pytest
     pytest.fail("never found")
 
 
-def coarse(path: str, device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int, matched: bool) -> Found:
+def coarse(path: str, device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int, matched: bool) -> LogFile:
     """A file as a file system shows it whose clock ticks once in an hour."""
     tick = 3600 * 10**9
-    return Found(path, device, inode, size, mtime_ns // tick * tick, ctime_ns // tick * tick, matched)
+    return LogFile(path, device, inode, size, mtime_ns // tick * tick, ctime_ns // tick * tick, matched)
 
 
 def test_rewritten_within_a_tick_of_the_clock(feed: Feed, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proving, "FINE", 3700)
     monkeypatch.setattr(proving, "REST", 3700)
-    monkeypatch.setattr(listing, "Found", coarse)
+    monkeypatch.setattr(listing, "LogFile", coarse)
     log.write_bytes(padded(0, 10))
     feed.step()
     log.write_bytes(padded(10, 20))

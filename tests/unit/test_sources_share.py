@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clickjoin.model.split import Budget
-from clickjoin.sources.files.share import DOUBT, Cut, Taken, Want, share, spend, waves
+from clickjoin.sources.files.share import DOUBT, Cut, FileShare, Want, share, spend, waves
 
 # A file is the lengths of its lines; the last may be unfinished.
 files = st.lists(
@@ -32,15 +32,15 @@ def wants_of(lengths: list[tuple[list[int], int]]) -> list[Want]:
 def cutter(lengths: list[tuple[list[int], int]]) -> Cut:
     """Cuts as a file would: whole lines within the room, at most `limit`."""
 
-    def cut(at: int, room: int, limit: int | None, must: bool) -> Taken:
+    def cut(at: int, room: int, limit: int | None, must: bool) -> FileShare:
         lines = lengths[at][0]
         taken = 0
         for count, line in enumerate(lines):
             fits = taken + line <= room and (limit is None or count < limit)
             if not fits and not (must and count == 0):
-                return Taken(taken, count, True)
+                return FileShare(taken, count, True)
             taken += line
-        return Taken(taken, len(lines), False)
+        return FileShare(taken, len(lines), False)
 
     return cut
 

@@ -9,7 +9,7 @@ from botocore.credentials import Credentials
 
 from clickjoin.lake.objects import make_client
 from clickjoin.model.places import store_of
-from clickjoin.sources.s3.signer import Signer
+from clickjoin.sources.s3.bucket import Signer
 
 
 @pytest.mark.parametrize(("token", "sent"), [("", []), ("of-a-role", ["of-a-role"])])

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from clickjoin.config import Retry
 from clickjoin.kernel import retry_task
 from clickjoin.kernel.data_skipping import Ends
-from clickjoin.kernel.lookup import Files
-from clickjoin.kernel.parquet_rows import read_columns
+from clickjoin.kernel.parquet_rows import Files, read_columns
 from clickjoin.kernel.waiting import TRIED, Tries
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.schemas import FOREIGN, PENDING, PRIMARY, REGISTRY

@@ -15,6 +15,7 @@ from clickjoin.report import by_date, checks, overview, registry
 from clickjoin.report.explain import TABLES as EXPLAINED
 from clickjoin.report.explain import explain
 from clickjoin.report.history import History
+from clickjoin.report.newest_ids import frequent_ids
 from clickjoin.report.processing import key_chart
 from clickjoin_airflow.status.exact import exact
 
@@ -84,11 +85,14 @@ class PipelineView:
         return list(exact(self._read(["quality"], lambda: checks.over_dates(self._small, suite, check))))
 
     def found(self) -> dict[str, Any]:
-        """The last verifications and the last runs of the quality suites."""
-        window = self._pipeline().verify.window
+        """The last verifications and runs of the quality suites; what to say of ids that are too frequent to be ids."""
+        pipeline = self._pipeline()
+        window = pipeline.verify.window
         runs = self._keep("verifications", ["verification"], lambda: checks.verifications(self._small, _RUNS, window))
         quality = self._keep("quality", ["quality"], lambda: checks.qualities(self._small, _RUNS))
-        return {"verifications": runs, "quality": quality}
+        streams = [item.name for item in pipeline.inputs]
+        frequent = self._keep("frequent ids", streams, lambda: frequent_ids(pipeline, self._small))
+        return {"verifications": runs, "quality": quality, "frequent_ids": frequent}
 
     def registry(self) -> dict[str, Any]:
         """The registry by bucket and shard, and the timeline."""

@@ -24,7 +24,7 @@ _AFTER_CLAIMS = {
     "redrive": ("pending",),
 }
 _RETENTION = "delta.setTransactionRetentionDuration"
-_BOOKS = ("registry_boundary", "shard_timeline", "forgotten")  # nothing else holds what they say
+BOOKS = ("registry_boundary", "shard_timeline", "forgotten")  # nothing else holds what they say
 _REBUILT = ("registry", "registry_boundary", "shard_timeline")
 
 
@@ -67,7 +67,7 @@ class Disagreement:
     def _undo(self) -> str:
         """What brings rows back that a RESTORE took out."""
         undo = f"Undo it: RESTORE TABLE delta.`…/{self.table}` TO VERSION AS OF {self.number - 1}"
-        if self.table in _BOOKS:
+        if self.table in BOOKS:
             return undo
         rebuild = "`clickjoin journal rebuild --replace`, then " if self.table == JOURNAL else ""
         return f"{undo}; or stop the joins and run {rebuild}`clickjoin verify --repair`"

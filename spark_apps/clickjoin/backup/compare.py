@@ -31,7 +31,7 @@ _DATE = len("2026-03-01")  # what the names of a date's buckets begin with
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingEvent:
     """An event that the other lake has joined; `state`: the table of this lake that it is in, else `never read`."""
 
     event_id: str
@@ -40,7 +40,7 @@ class Missing:
     state: str
 
 
-def compare(pipeline: Pipeline, other: str | Path) -> Iterator[Missing]:
+def compare(pipeline: Pipeline, other: str | Path) -> Iterator[MissingEvent]:
     """Events in `joined` of the lake or backup at a path or URI that are not in this lake's, partition by partition.
 
     Errors: ConfigError where the folder holds no such table, LakeError where one cannot be read.
@@ -66,7 +66,7 @@ def compare(pipeline: Pipeline, other: str | Path) -> Iterator[Missing]:
         landed = set(_events(new, "foreign", _files(new, "foreign", letters).get(place, []))) if gone else set()
         for event, primary_id in sorted(gone.items()):
             unread = "foreign" if event in landed else "never read"
-            yield Missing(*event, primary_id, (places or {}).get(event, unread))
+            yield MissingEvent(*event, primary_id, (places or {}).get(event, unread))
 
 
 def _gone(old: DeltaReader, olds: list[str], new: DeltaReader, news: list[str]) -> dict[_Event, str | None]:
@@ -95,6 +95,6 @@ def _files(delta: DeltaReader, name: str, letters: int | None) -> _ByPlace:
     return found
 
 
-def by_state(found: list[Missing]) -> dict[str, int]:
+def by_state(found: list[MissingEvent]) -> dict[str, int]:
     """How many of them are where."""
     return dict(Counter(item.state for item in found).most_common())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickjoin.config import Files
 from clickjoin.config.sections import S3
-from clickjoin.model.errors import ConfigError
+from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.places import declare, is_on_s3
 
 if TYPE_CHECKING:
@@ -48,3 +50,17 @@ def _is_inside(place: str, folder: str) -> bool:
     if is_on_s3(place) or is_on_s3(folder):
         return f"{place}/".startswith(f"{folder.rstrip('/')}/")
     return Path(os.path.realpath(place)).is_relative_to(os.path.realpath(folder))
+
+
+class Vanished(Exception):
+    """A file that was to be copied is gone: its path below the lake."""
+
+
+@contextmanager
+def written_to(place: str, remedy: str) -> Iterator[None]:
+    """Write to a folder in here. Errors: LakeError, with file and remedy, where a disk is full or refuses."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename2 or error.filename or place
+        raise LakeError(f"{where}: cannot be written or read ({error.strerror or error})", remedy=remedy) from error

@@ -39,7 +39,7 @@ def process_looks(root: str) -> dict[str, Look]:
     return {} if gone else {f"{FOLDER}/{name}": seen for name, seen in found.items()}
 
 
-class Unread(NamedTuple):
+class UnreadOutput(NamedTuple):
     """What the processing still needs of the output: data files and files of its log, by path, and older versions.
 
     `batches`: tokens of its batches that are under way.
@@ -51,9 +51,9 @@ class Unread(NamedTuple):
     batches: tuple[str, ...]
 
 
-def unread(root: str, pipeline: str, versions: Mapping[str, int]) -> Unread:
+def unread(root: str, pipeline: str, versions: Mapping[str, int]) -> UnreadOutput:
     """What the batch under way, and those after it, read of the output, as far as it is there. `versions`: of a cut."""
-    found, paths = Unread({}, [], set(), ()), set[str]()
+    found, paths = UnreadOutput({}, [], set(), ()), set[str]()
     if _JOURNAL not in versions:
         return found
     states = _states(root, pipeline, versions[_JOURNAL])

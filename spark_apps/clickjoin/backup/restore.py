@@ -14,25 +14,67 @@ import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.backup.busy import require_idle
-from clickjoin.backup.copying import written_to
 from clickjoin.backup.manifest import Manifest, dated, find
-from clickjoin.backup.places import reach
+from clickjoin.backup.places import reach, written_to
+from clickjoin.backup.snapshot import under_way
+from clickjoin.lake.location import location
 from clickjoin.lake.restored import MARK, STAGING, begin, begun
 from clickjoin.lake.restored_log import UNKNOWN, continue_after
-from clickjoin.lake.snapshot_files import look, require_version
+from clickjoin.lake.snapshot_files import LOG, PinnedTables, look, require_version
 from clickjoin.lake.tree import Found, Tree, tree
 from clickjoin.model import failpoint
-from clickjoin.model.errors import LakeError
+from clickjoin.model.errors import BatchError, ClickjoinError, LakeError
 from clickjoin.model.ids import MICROS
 from clickjoin.model.reporter import Reporter
+from clickjoin.schemas import ALL
+from clickjoin.schemas.process import FOLDER, PROCESS
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
+    from clickjoin.model.batch_plan import BatchPlan
+
+_COMMITTED = timedelta(seconds=60)
+_STOP = (
+    "Stop every run, drain, process and gc of the pipeline, and pause its DAGs in Airflow (airflow dags pause "
+    "--treat-dag-id-as-regex 'clickjoin_.*__{}'); where nothing runs any more, `clickjoin drain` finishes it, or "
+    "--force goes on"
+)
+
+
+def require_idle(pipeline: Pipeline, now: datetime) -> None:
+    """Check that nothing was committed within a minute, and that every batch is settled. Errors: BatchError.
+
+    However old a plan is, a process that was paused may go on with it. A lake that cannot be read says nothing: it is
+    what one restores for.
+    """
+    remedy = _STOP.format(pipeline.pipeline)
+    for name in (*(table.name for table in ALL), *(f"{FOLDER}/{table.name}" for table in PROCESS)):
+        age = now - _last_commit(pipeline.root, name)
+        if age < _COMMITTED:
+            raise BatchError(f"{pipeline.root}/{name}: was committed to {age.total_seconds():.0f} s ago", remedy=remedy)
+    try:
+        plans = [plan for root in (pipeline.root, f"{pipeline.root}/{FOLDER}") for plan in _under_way(pipeline, root)]
+    except ClickjoinError:
+        return
+    if plans:
+        tokens = ", ".join(plan.token for plan in plans)
+        raise BatchError(f"{pipeline.root}: batch {tokens} is under way", remedy=remedy)
+
+
+def _under_way(pipeline: Pipeline, root: str) -> list[BatchPlan]:
+    seen = look(root, "journal")
+    return under_way(PinnedTables(root, {"journal": seen.version}), pipeline.pipeline) if seen else []
+
+
+def _last_commit(root: str, name: str) -> datetime:
+    seen = look(root, name)
+    file = location(f"{root}/{name}/{LOG}").stored(f"{seen.version:020}.json") if seen else None
+    return datetime.fromtimestamp(file.at if file else 0, UTC)
+
 
 _WORKERS, _REQUESTS = 4, 16  # the last: files at a time where each is a request
 _ROOM = "The lake is as it was; make room or fix permissions beside it, and restore again"
@@ -41,7 +83,7 @@ _GAP_TRIES = 20
 
 
 @dataclass(frozen=True)
-class Restored:
+class RestoreResult:
     """What was restored, or would be: where from, its manifest, where the old lake is now, versions by table."""
 
     place: str
@@ -64,14 +106,9 @@ class Restored:
 
 
 def restore(
-    pipeline: Pipeline,
-    folder: str | Path,
-    at: str,
-    report_line: Reporter,
-    *,
-    force: bool = False,
+    pipeline: Pipeline, folder: str | Path, at: str, report_line: Reporter, *, force: bool = False,
     dry_run: bool = False,
-) -> Restored:
+) -> RestoreResult:  # fmt: skip
     """Put the newest backup in a folder, or the one called `at`, in the lake's place; with `dry_run` only check it.
 
     Errors: ConfigError where there is no such backup, LakeError for one that is damaged, BatchError where a process
@@ -83,7 +120,7 @@ def restore(
         _say_passed_over(place.parent, report_line)
     if dry_run:
         _check(place, held)
-        return Restored(place.root, held, None, dict(held.tables))
+        return RestoreResult(place.root, held, None, dict(held.tables))
     lake = tree(pipeline.root)
     with written_to(lake.root, _ROOM):
         lake.parent.make(shared=True)
@@ -94,7 +131,7 @@ def restore(
         staging = root.beside(STAGING)
         _stage(place, held, staging)
         failpoint.reach("restore-copied")
-        return _swap(root, staging, Restored(place.root, held, None, {}), report_line)
+        return _swap(root, staging, RestoreResult(place.root, held, None, {}), report_line)
 
 
 def _say_passed_over(home: Tree, report_line: Reporter) -> None:
@@ -152,7 +189,7 @@ def _damaged(place: Tree, path: str, why: str) -> LakeError:
     )
 
 
-def _swap(root: Tree, staging: Tree, done: Restored, report_line: Reporter) -> Restored:
+def _swap(root: Tree, staging: Tree, done: RestoreResult, report_line: Reporter) -> RestoreResult:
     now = datetime.now(UTC)
     with written_to(root.root, _AGAIN):
         aside = _put_aside(root, now) if root.renames_at_once else _move_aside(root, now)
@@ -166,18 +203,13 @@ def _swap(root: Tree, staging: Tree, done: Restored, report_line: Reporter) -> R
                 lambda name: continue_after(staging.root, name, _newest(asides, name, held[name]), at), held
             )
             versions = dict(zip(held, after, strict=True))
-        note = {
-            "backup": done.place,
-            "taken": done.manifest.at,
-            "restored": now.isoformat(),
-            "id": uuid.uuid4().hex,
-        }
+        note = {"backup": done.place, "taken": done.manifest.at, "restored": now.isoformat(), "id": uuid.uuid4().hex}
         staging.write(MARK, json.dumps(note).encode())
         if root.renames_at_once:
             os.sync()
         failpoint.reach("restore-made")
         _into_place(root, staging)
-    return Restored(done.place, done.manifest, aside or next(reversed(_asides(root)), None), versions)
+    return RestoreResult(done.place, done.manifest, aside or next(reversed(_asides(root)), None), versions)
 
 
 def _put_aside(root: Tree, now: datetime) -> str | None:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.backup import manifest
-from clickjoin.backup.copying import Vanished, written_to
 from clickjoin.backup.manifest import PARTIAL, REMOVING, Manifest
-from clickjoin.backup.places import reach, require_apart
+from clickjoin.backup.places import Vanished, reach, require_apart, written_to
 from clickjoin.backup.processed import unread
 from clickjoin.backup.snapshot import Looks, all_looks, cut, named, under_way
 from clickjoin.lake.restored import cut_short, half_restored
@@ -34,7 +33,7 @@ _ROOM = "Make room or fix its permissions, then call it again: what is there now
 
 
 @dataclass(frozen=True)
-class Taken:
+class BackupResult:
     """A backup that is whole: where it lies, what it holds, and how many of its files and bytes had to be copied."""
 
     place: str
@@ -59,7 +58,7 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Cut:
     """What a cut takes: data files (bytes by path), other files, versions, data files by table, batches under way."""
 
     looks: Looks
@@ -69,7 +68,9 @@ class _Wanted:
     under_way: tuple[str, ...]
 
 
-def take(pipeline: Pipeline, to: str | Path, report_line: Reporter, *, wait: float, keep: int | None = None) -> Taken:
+def take(
+    pipeline: Pipeline, to: str | Path, report_line: Reporter, *, wait: float, keep: int | None = None
+) -> BackupResult:
     """Copy a lake as it stands at one moment to `to/<pipeline>/<time>`; of those so named keep the newest `keep`.
 
     `to`: a folder of a disk, or a place on S3.
@@ -89,7 +90,7 @@ def take(pipeline: Pipeline, to: str | Path, report_line: Reporter, *, wait: flo
         return _take(pipeline, held, report_line, wait, keep)
 
 
-def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, keep: int | None) -> Taken:
+def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, keep: int | None) -> BackupResult:
     known, partial = _newest(home), home.at(PARTIAL)
     partial.make()
     declare_output(partial.root, output_of(pipeline.root))
@@ -110,7 +111,7 @@ def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, ke
             whole = Manifest(pipeline.pipeline, pipeline.root, at.isoformat(), versions, wanted.counts,
                              wanted.under_way, files)  # fmt: skip
             name = _finish(home, whole, at)
-            return Taken(home.at(name).root, whole, copier.copied, copier.bytes, _prune(home, keep, name))
+            return BackupResult(home.at(name).root, whole, copier.copied, copier.bytes, _prune(home, keep, name))
         report_line(f"{pipeline.root}: tables were put in the place of others meanwhile; beginning again")
     raise LakeError(
         f"{pipeline.root}: {_TRIES} times in a row files were collected before they could be copied",
@@ -118,12 +119,12 @@ def _take(pipeline: Pipeline, home: Tree, report_line: Reporter, wait: float, ke
     )
 
 
-def _wanted(pipeline: Pipeline, seen: Looks) -> _Wanted:
+def _wanted(pipeline: Pipeline, seen: Looks) -> _Cut:
     root, versions = pipeline.root, {name: found.version for name, found in seen.items()}
     plans = under_way(PinnedTables(root, versions), pipeline.pipeline)
     rest, output = unread(root, pipeline.pipeline, versions), output_of(root)
     tokens, data = (*(plan.token for plan in plans), *rest.batches), rest.files.items()
-    wanted = _Wanted(seen, {f"{output}/{path}": size for path, size in data}, [*tree(root).files(_REPORTS)], {}, tokens)
+    wanted = _Cut(seen, {f"{output}/{path}": size for path, size in data}, [*tree(root).files(_REPORTS)], {}, tokens)
     older_ones = [*named(plans), *((JOINED, at) for at in rest.versions)]
     for name, version in versions.items():
         older = {at for table, at in older_ones if table == name}
@@ -137,7 +138,7 @@ def _wanted(pipeline: Pipeline, seen: Looks) -> _Wanted:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _Earlier:
     """The backup before this one, whose data files need not be copied again."""
 
     folder: Tree
@@ -145,20 +146,20 @@ class _Known:
     at: datetime
 
 
-def _newest(home: Tree) -> _Known:
+def _newest(home: Tree) -> _Earlier:
     folder, at = (manifest.dated(home) or [(home, None)])[-1]
-    return _Known(folder, manifest.read(folder).files, at) if at else _Known(home, {}, EPOCH)
+    return _Earlier(folder, manifest.read(folder).files, at) if at else _Earlier(home, {}, EPOCH)
 
 
 class _Copier:
     """Copies files into a backup that is not whole yet; counts what it had to copy from the lake."""
 
-    def __init__(self, root: Tree, target: Tree, known: _Known) -> None:
+    def __init__(self, root: Tree, target: Tree, known: _Earlier) -> None:
         self._root, self._target, self._known = root, target, known
         self._there: dict[str, int] = {}
         self.copied = self.bytes = 0
 
-    def all(self, wanted: _Wanted) -> dict[str, Found]:
+    def all(self, wanted: _Cut) -> dict[str, Found]:
         """Copy all that is wanted, and remove all else; returns bytes and SHA-256 by path. Errors: Vanished."""
         paths = sorted([*wanted.data, *wanted.other])
         self._clear(wanted)
@@ -171,7 +172,7 @@ class _Copier:
             list(pool.map(lambda n: require_version(self._target.root, n, looks[n].version, wanted.counts[n]), looks))
         return found
 
-    def _clear(self, wanted: _Wanted) -> None:
+    def _clear(self, wanted: _Cut) -> None:
         """Remove what an attempt that was cut short has left and this one does not want."""
         found = self._target.files()
         self._there = {path: size for path, size in found.items() if path in wanted.data}

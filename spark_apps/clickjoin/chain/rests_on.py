@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import TYPE_CHECKING
 
-from clickjoin.chain.output_watermark import Upstream
+from clickjoin.chain.source import Upstream
 from clickjoin.config import OfPipeline
 from clickjoin.dispatcher.journal import JournalReader, JournalState
 from clickjoin.dispatcher.watermarks import BLIND

@@ -28,9 +28,8 @@ def backup(
     from clickjoin.backup.places import absolute
     from clickjoin.backup.take import take
 
-    taken = take(load(config), absolute(to), console.batch_line(as_json), wait=wait, keep=keep)
-    done = taken.to_dict()
-    console.print_json(done) if as_json else console.pairs(f"backup: {done['backup']}", done)
+    done = take(load(config), absolute(to), console.batch_line(as_json), wait=wait, keep=keep).to_dict()
+    console.answer(done, as_json, lambda: console.pairs(f"backup: {done['backup']}", done))
 
 
 @app.command()
@@ -53,7 +52,7 @@ def restore(
     before = pipeline.root if dry_run else done.aside
     lost = _shards_lost(before, done.place if dry_run else pipeline.root) if before else []
     found = done.to_dict() | {"timeline": lost, "dry_run": dry_run}
-    console.print_json(found) if as_json else _restored(found, config)
+    console.answer(found, as_json, lambda: _restored(found, config))
 
 
 def _restored(data: dict[str, Any], config: Path) -> None:
@@ -116,10 +115,11 @@ def compare(
         except OSError as error:
             raise ConfigError(f"{out}: cannot be written ({error.strerror})", remedy="Give a new file") from error
     states, some = by_state(found), [asdict(item) for item in found[:10]]
-    if as_json:
-        console.print_json({"missing": sum(states.values()), "states": states, "some": some})
-    else:
-        for item in some:
-            console.report_line(f"{item['event_id']} at {item['event_time']}: {item['state']}")
-        console.pairs("joined there and not here", {"all": sum(states.values()), **states})
-    raise typer.Exit(1 if found else 0)
+    data = {"missing": sum(states.values()), "states": states, "some": some}
+    console.answer(data, as_json, lambda: _compared(data), fails=bool(found))
+
+
+def _compared(data: dict[str, Any]) -> None:
+    for item in data["some"]:
+        console.report_line(f"{item['event_id']} at {item['event_time']}: {item['state']}")
+    console.pairs("joined there and not here", {"all": data["missing"], **data["states"]})

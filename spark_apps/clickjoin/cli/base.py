@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,8 +41,31 @@ def common(
     """What holds for every command."""
 
 
-Config = Annotated[Path, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")]
+_CONFIG = typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")
+Config = Annotated[Path, _CONFIG]
 Json = Annotated[bool, typer.Option("--json", help="print JSON, for a machine to read")]
+
+
+def parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    """A parameter of a command, by keyword."""
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def alone(act: Callable[..., None]) -> Callable[..., None]:
+    """A command that is also the name of others: it is run where none of these is."""
+
+    def run(context: typer.Context, config: Path | None, **given: Any) -> None:
+        if context.invoked_subcommand:
+            return
+        if config is None:
+            raise typer.BadParameter("it is missing: give the pipeline's YAML file", ctx=context, param_hint="--config")
+        act(config=config, **given)
+
+    given = [item for item in inspect.signature(act, eval_str=True).parameters.values() if item.name != "config"]
+    own = [parameter(item.name, item.annotation, item.default) for item in given]
+    context, config = parameter("context", typer.Context), parameter("config", Annotated[Path | None, _CONFIG], None)
+    run.__signature__ = inspect.Signature([context, config, *own])  # type: ignore[attr-defined]
+    return run
 
 
 def connected(spark: tuple[str, str], pipeline: Pipeline) -> Any:

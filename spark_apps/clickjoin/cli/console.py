@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+import typer
 from rich.console import Console
 
 from clickjoin.jobs.summary_text import field_lines, summary_lines
@@ -61,6 +62,13 @@ def batch_line(as_json: bool) -> Reporter:
 def print_json(data: Any) -> None:
     """Print data as JSON."""
     print(json.dumps(data, indent=2, default=str))
+
+
+def answer(data: Any, as_json: bool, show: Callable[[], object], *, fails: bool = False) -> None:
+    """Print what a command found, as JSON or by `show`; end with exit code 1 where it `fails`."""
+    print_json(data) if as_json else show()
+    if fails:
+        raise typer.Exit(1)
 
 
 def verdict(text: str, ok: bool) -> None:

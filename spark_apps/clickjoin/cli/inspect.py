@@ -1,4 +1,4 @@
-"""Commands that look: validate, status, explain, schema, jars. None of them starts Spark."""
+"""Commands that look: validate, status, explain, schema, jars, quality gx. None of them starts Spark."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import clickjoin
 from clickjoin.cli import console
-from clickjoin.cli.base import Config, Json, app, load, small_tables
+from clickjoin.cli.base import Config, Json, app, load
 from clickjoin.cli.console import report_line
+from clickjoin.cli.job_commands import GROUPS
 from clickjoin.model.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,11 +27,8 @@ def validate(config: Config, as_json: Json = False) -> None:
     from clickjoin.report import validate
 
     found = validate.validate(load(config))
-    if as_json:
-        console.print_json({"file": str(config), "ok": not found.problems, **_validation(found)})
-    else:
-        _show_validation(config, found)
-    raise typer.Exit(1 if found.problems else 0)
+    data = {"file": str(config), "ok": not found.problems, **_validation(found)}
+    console.answer(data, as_json, lambda: _show_validation(config, found), fails=bool(found.problems))
 
 
 def _validation(found: Validation) -> dict[str, Any]:
@@ -69,29 +68,9 @@ def status(
     config: Config, as_json: Json = False, last: Annotated[int, typer.Option(min=1, help="batches to show")] = 10
 ) -> None:
     """Lag, backlog, counts and the last batches of every replica. Starts no Spark."""
-    from clickjoin.chain.links import beside
-    from clickjoin.event_store.bad_input import FLOOD
-    from clickjoin.report.chain import chain_status
-    from clickjoin.report.processing import process_status
-    from clickjoin.report.status import backlog
-    from clickjoin.report.status import status as find
-
-    pipelines = beside(config)
-    pipeline = pipelines[0]
-    delta = small_tables(pipeline)
-    found = find(delta, last)
-    for name in found["replicas"] or ["main"]:
-        part = found["replicas"].setdefault(name, {"last": [], "totals": {}})
-        floods = [problem for problem in part.get("problems", []) if problem["kind"] == FLOOD]
-        part.update(backlog(pipeline, delta, name))
-        part["problems"] += floods
-    found["chain"] = chain_status(pipelines)
-    if pipeline.process:
-        found["processing"] = process_status(pipeline)
-    if as_json:
-        console.print_json(found)
-    else:
-        show_status(pipeline.pipeline, found)
+    handle = clickjoin.open(config)
+    found = handle.status(last)
+    console.answer(found, as_json, lambda: show_status(handle.pipeline.pipeline, found))
 
 
 _NO_WATERMARK = (
@@ -104,8 +83,10 @@ def show_status(name: str, data: dict[str, Any]) -> None:
     """Print how a pipeline stands."""
     from clickjoin.report.status import batch_text, problem_text
 
-    apart = ("replicas", "chain", "processing")
+    apart = ("replicas", "frequent_ids", "chain", "processing")
     console.pairs(name, {key: value for key, value in data.items() if key not in apart})
+    for said in data.get("frequent_ids", ()):
+        report_line(f"problem: frequent-id: {said}")
     for replica, part in data["replicas"].items():
         listed = ("totals", "problems", "last")
         console.pairs(f"replica {replica}", {k: v for k, v in part.items() if k not in listed} | part["totals"])
@@ -145,8 +126,6 @@ def explain(
     Where pipelines in the same folder read this one's output, or it reads theirs, its way goes on through them.
     With --key: how a key of section `process` stands: what is expected of it now, open windows, signals, late events.
     """
-    from clickjoin.chain.links import beside
-    from clickjoin.report.chain import explain_chain
     from clickjoin.report.processing import explain_key
 
     if (event_id is None) == (key is None):
@@ -154,19 +133,21 @@ def explain(
     if key is not None:
         stands = explain_key(load(config), key)
         shown = {"expected_per_window" if name == "expected" else name: value for name, value in stands.items()}
-        console.print_json(stands) if as_json else console.pairs("the key, as it stands now", shown)
-        raise typer.Exit(0 if stands["has_state"] or stands["signals_reported"] or stands["late_events"] else 1)
-    if not (event_id or "").strip():
+        is_known = stands["has_state"] or stands["signals_reported"] or stands["late_events"]
+        title = "the key, as it stands now"
+        console.answer(stands, as_json, lambda: console.pairs(title, shown), fails=not is_known)
+    elif not event_id or not event_id.strip():
         raise ConfigError("an empty id names no event", remedy="Give the event's id")
-    found = explain_chain(beside(config), event_id or "")
-    if as_json:
-        console.print_json(found)
     else:
-        _show_history(found, f"{found['event_id']}: {found['state']}")
-        for part in found.get("chain", []):
-            report_line("")
-            _show_history(part, f"pipeline {part['pipeline']}, {part['how']}: {part['event_id']}: {part['state']}")
-    raise typer.Exit(1 if found["state"] == "unknown" else 0)
+        found = clickjoin.open(config).explain(event_id)
+        console.answer(found, as_json, lambda: _show_histories(found), fails=found["state"] == "unknown")
+
+
+def _show_histories(found: dict[str, Any]) -> None:
+    _show_history(found, f"{found['event_id']}: {found['state']}")
+    for part in found.get("chain", []):
+        report_line("")
+        _show_history(part, f"pipeline {part['pipeline']}, {part['how']}: {part['event_id']}: {part['state']}")
 
 
 def _show_history(data: dict[str, Any], title: str) -> None:
@@ -233,11 +214,7 @@ def jars(
         "jars": None if lacking else jars.jars(s3),
         "conf": session.DELTA | (object_store.settings(os.environ) if s3 else {}),
     }  # fmt: skip
-    if as_json:
-        console.print_json(data)
-    else:
-        _show_jars(data)
-    raise typer.Exit(1 if lacking else 0)
+    console.answer(data, as_json, lambda: _show_jars(data), fails=bool(lacking))
 
 
 def _show_jars(data: dict[str, Any]) -> None:
@@ -251,3 +228,37 @@ def _show_jars(data: dict[str, Any]) -> None:
     report_line(f"  --jars {data['jars']}")
     for name, value in data["conf"].items():
         report_line(f"  --conf {name}={value}")
+
+
+@GROUPS["quality"].command()
+def gx(
+    config: Config,
+    to: Annotated[Path | None, typer.Option(help="folder to copy the project to, with its results")] = None,
+    edited: Annotated[Path | None, typer.Option("--from", help="folder it was copied to: put edits back")] = None,
+    offline: Annotated[bool, typer.Option(help="with --to: Data Docs that load nothing from other hosts")] = False,
+    as_json: Json = False,
+) -> None:
+    """Where the project of Great Expectations lies; copy it to a folder, or put what was edited there back."""
+    from clickjoin.cli.offline import make_offline
+    from clickjoin.quality import place, project
+
+    pipeline = load(config)
+    if to and edited:
+        raise ConfigError("--to and --from: both are given", remedy="Fetch the project, edit it, then put it back")
+    if offline and not to:
+        raise ConfigError("--offline: of which pages?", remedy="Give --to: the Data Docs are built there")
+    found: dict[str, object] = {"project": place.root_of(pipeline)}
+    if to:
+        files, docs = place.fetch(pipeline, to)
+        if offline:
+            make_offline(to / "gx" / project.SITE)
+        found |= {"to": str(to / "gx"), "files": files, "data_docs": docs}
+    elif edited:
+        found |= {"put_back": place.put_back(pipeline, edited)}
+    console.answer(found, as_json, lambda: _show_project(found))
+
+
+def _show_project(found: dict[str, object]) -> None:
+    for name, value in found.items():
+        said = ", ".join(value) or "nothing was edited" if isinstance(value, list) else value
+        console.report_line(f"{name.replace('_', ' ')}: {said}")

@@ -1,21 +1,27 @@
-"""Commands that run a job: their options are the arguments of the table of jobs, and their text is its summary."""
+"""Commands that run a job: their options are the arguments of the table of jobs, and their text is its summary.
+
+What can be refused is refused before Spark takes its time to start.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clickjoin.cli import before, console
-from clickjoin.cli.base import Config, Json, app, connected, load, writable
+from clickjoin.cli import console
+from clickjoin.cli.base import Config, Json, alone, app, connected, load, parameter, small_tables, writable
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.jobs.job import Argument, Job
+from clickjoin.model.errors import ConfigError, DateError
 from clickjoin.model.names import joining_name, replica_name
+from clickjoin.model.span import parse_date
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
@@ -23,31 +29,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """A command that runs `job`. `options`: which of its arguments can be given; `more`: those that it has besides.
+    """A command that runs `job`, with that job's help and those of its arguments that no scheduler gives.
 
-    `fixed`: arguments that the command gives itself. `prepare`: loads the pipeline, refuses what can be refused before
-    Spark takes its time to start, and may change what was given. `follow`: sentences after the summary. `ends`: the
-    last line, where the summary has no verdict. `fails`: whether it exits with 1. `complete`: adds to the summary.
+    `more`: arguments that it has besides, or in place of the job's. `fixed`: arguments that the command gives itself.
+    `prepare`: loads the pipeline, refuses what can be refused before Spark takes its time to start, and may change what
+    was given. `follow`: sentences after the summary. `ends`: the last line, where the summary has no verdict. `fails`:
+    whether it exits with 1. `complete`: adds to the summary.
     """
 
     name: str
     job: Job
-    help: str
-    options: tuple[str, ...] = ()
+    prepare: Callable[[Path, dict[str, Any]], Pipeline] = lambda config, _: load(config)
     more: tuple[Argument, ...] = ()
     positional: str = ""
-    fixed: dict[str, Any] | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    help: str = ""
     replica: Callable[[str], str] | None = replica_name
-    prepare: Callable[[Path, dict[str, Any]], Pipeline] = lambda config, _: load(config)
     complete: Callable[[Path, dict[str, Any], dict[str, Any]], dict[str, Any]] = lambda _, __, found: found
     as_rows: bool = False
     follow: Callable[[dict[str, Any]], Iterator[str]] = lambda _: iter(())
-    ends: Callable[[dict[str, Any]], str] | None = None
+    ends: Callable[[dict[str, Any]], str] = lambda _: ""
     fails: Callable[[dict[str, Any]], bool] = lambda found: not found.get("ok", True)
 
     def arguments(self) -> tuple[Argument, ...]:
         """What can be given on the command line, beside what every command has."""
-        return (*map(self.job.argument, self.options), *self.more)
+        other = {item.name for item in self.more} | self.fixed.keys()
+        return *(item for item in self.job.arguments if not (item.by_scheduler or item.name in other)), *self.more
 
     def run(self, config: Path, as_json: bool, given: dict[str, Any]) -> None:
         """Run the job, print its summary, exit."""
@@ -57,61 +64,51 @@ class Command:
             if item.many:
                 given[item.name] = "\n".join(given[item.name] or ())
         session = connected(spark, pipeline) if self.job.needs_spark else None
-        done = self.job.run(session, pipeline, replica, console.batch_line(as_json), **given, **(self.fixed or {}))
+        done = self.job.run(session, pipeline, replica, console.batch_line(as_json), **given, **self.fixed)
         found = self.complete(config, given, done)
-        if as_json:
-            console.print_json([found] if self.as_rows else found)
-        else:
-            self.show(found)
-        raise typer.Exit(1 if self.fails(found) else 0)
+        console.answer([found] if self.as_rows else found, as_json, lambda: self.show(found), fails=self.fails(found))
 
     def show(self, found: dict[str, Any]) -> None:
         """Print a summary for a person."""
         console.summary(self.name, found)
         for line in self.follow(found):
             console.report_line(line)
-        last = found.get("verdict") or (self.ends(found) if self.ends else "")
-        if last:
+        if last := found.get("verdict") or self.ends(found):
             console.verdict(last, found.get("ok", True))
 
     def signature(self) -> inspect.Signature:
         """Its parameters, as Typer reads them."""
-        shared = [_parameter("config", Config)]
+        shared = [parameter("config", Config)]
         own = [option(item, positional=item.name == self.positional) for item in self.arguments()]
         if self.job.needs_spark:
             if self.replica:
                 named = typer.Option(
                     help="name of this running copy", envvar="CLICKJOIN_REPLICA", callback=self.replica
                 )
-                shared.append(_parameter("replica", Annotated[str, named], "main"))
-            shared += [_parameter("spark_connect", _SPARK_CONNECT, ""), _parameter("master", _MASTER, "")]
-        return inspect.Signature([*own, *shared, _parameter("as_json", Json, False)])
+                shared.append(parameter("replica", Annotated[str, named], "main"))
+            shared += [parameter("spark_connect", _SPARK_CONNECT, ""), parameter("master", _MASTER, "")]
+        return inspect.Signature([*own, *shared, parameter("as_json", Json, False)])
 
 
 _SPARK_CONNECT = Annotated[
     str, typer.Option(help="Spark Connect address (sc://…), or a file that holds it", envvar="CLICKJOIN_SPARK_CONNECT")
 ]
 _MASTER = Annotated[
-    str,
-    typer.Option(help="a cluster that this process is the driver of (spark://…)", envvar="CLICKJOIN_SPARK_MASTER"),
+    str, typer.Option(help="a cluster that this process is the driver of (spark://…)", envvar="CLICKJOIN_SPARK_MASTER")
 ]
-
-
-def _parameter(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def option(item: Argument, *, positional: bool = False) -> inspect.Parameter:
     """An argument of a job as an option of a command; what is off by default is a flag that has no `--no-`."""
     if positional:
-        return _parameter(item.name, Annotated[item.kind, typer.Argument(help=item.help)])
+        return parameter(item.name, Annotated[item.kind, typer.Argument(help=item.help)])
     name = f"--{item.option_name.replace('_', '-')}"
     names = f"{name}/--no-{name[2:]}" if item.kind is bool and item.default is not False else name
     said = typer.Option(names, help=item.help, min=item.minimum, max=item.maximum)
     kind: Any = list[str] if item.many else item.kind
     if item.required:
-        return _parameter(item.name, Annotated[kind, said])
-    return _parameter(item.name, Annotated[kind | None if item.default is None else kind, said], item.default)
+        return parameter(item.name, Annotated[kind, said])
+    return parameter(item.name, Annotated[kind | None if item.default is None else kind, said], item.default)
 
 
 def waiting(found: dict[str, Any]) -> Iterator[str]:
@@ -158,74 +155,115 @@ def _forgotten(found: dict[str, Any]) -> Iterator[str]:
         yield f"{token} is not settled, and may land such a record: then run `clickjoin verify --repair`"
 
 
-_REPLACE = "Stop joins first, and verify after."
+_LOOK_SECONDS = 10.0
+
+
+def _before_quality(config: Path, given: dict[str, Any]) -> Pipeline:
+    """The date is one."""
+    pipeline = load(config)
+    if given["date"]:
+        parse_date(given["date"])
+    return pipeline
+
+
+def _before_close(config: Path, given: dict[str, Any]) -> Pipeline:
+    """The date has begun, and is complete, waited for, or closed for a reason. Errors: DateError; else exit code 1."""
+    from clickjoin.dates.readiness import by_hand, readiness, require_ready
+    from clickjoin.model.span import parse
+
+    pipeline, day = writable(config), parse(given["date"])
+    wait = given.pop("wait")
+    while wait and not (found := readiness(pipeline, day))["ready"] and not found["late"]:
+        with console.waiting(f"{day}: {found['why']}"):
+            time.sleep(_LOOK_SECONDS)
+    if day.low > datetime.now(UTC):
+        raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
+    if not given["forced"]:
+        try:
+            require_ready(pipeline, day)
+        except DateError as error:
+            console.report_line(f"clickjoin: {error}")
+            raise typer.Exit(1) from error
+    given["forced"] = by_hand(given["forced"]) if given["forced"] else ""
+    return pipeline
+
+
+def _before_backfill(config: Path, given: dict[str, Any]) -> Pipeline:
+    """There are such dates, logs and such a run."""
+    from clickjoin.dates import ledger
+    from clickjoin.dates.backfill import RawLogs
+    from clickjoin.model.span import days
+
+    days(given["since"], given["until"] or given["since"], datetime.now(UTC))
+    pipeline = load(config) if given["dry_run"] else writable(config)
+    RawLogs(given["primary"] or "", given["foreign"] or "").require(pipeline)
+    if given["run"]:
+        ledger.require_run(small_tables(pipeline), given["run"])
+    return pipeline
+
+
+def _downstream(config: Path, given: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """A backfill's summary, with what a rebuilding changes for pipelines whose files lie beside this one's."""
+    from clickjoin.chain.links import beside
+    from clickjoin.model.span import Span, parse
+    from clickjoin.report import chain
+
+    if given["mode"] != "rebuild":
+        return found
+    span = Span(parse(given["since"]).low, parse(given["until"] or given["since"]).high)
+    return found | {"downstream": chain.downstream(beside(config), span)}
+
+
+def _before_forget(config: Path, given: dict[str, Any]) -> Pipeline:
+    """What is meant can be read; with --list, what was ever forgotten is all that is asked for."""
+    from clickjoin.erasure.wanted import parse
+    from clickjoin.forgotten.known import forgotten
+
+    if given.pop("list"):
+        known = forgotten(small_tables(load(config)))
+        for name in sorted({key for keys in known.keys.values() for key, _ in keys}):
+            typer.echo(name)
+        raise typer.Exit
+    where = given["where"] or ()
+    parse(where, given["ids"])
+    if any("\n" in one for one in where):
+        raise ConfigError("--where: a value with a line end", remedy="Name the events with --ids")
+    return writable(config)
+
+
 _WAIT = Argument("wait", bool, "Wait until it is complete, close.wait at most.", False)
-_CHECK = Argument("check", bool, "Count every id at the end; exit code 1 unless the sums agree.", True)
 _SUMS = Argument("check", bool, "Compare the sums at the end; exit code 1 unless they agree.", True)
-_UNTIL_DONE = Argument(
-    "lease", float, "Go on for so many seconds; 0: until every row of the output is processed.", 0.0, minimum=0
+_LEASE = Argument("lease", float, "Stop after this many seconds; default: never.", minimum=0)
+_UNTIL_DONE = replace(
+    _LEASE, help="Go on for so many seconds; 0: until every row of the output is processed.", default=0.0
 )
-_FOREVER = Job(
-    "forever", "clickjoin.jobs.run", "Joins and retries until it is stopped.", reads=(), writes=(),
-    arguments=(
-        Argument("seconds", float, "Stop after this many seconds; default: never.", option="lease", minimum=0),
-    ),
-)  # fmt: skip
-_DRAINED = Job("drained", "clickjoin.jobs.run", "Drains a pipeline.", reads=(), writes=(), arguments=(_CHECK,))
 
 
 def _writable(config: Path, _: dict[str, Any]) -> Pipeline:
     return writable(config)
 
 
+def _rebuilds(what: str, how: str) -> Command:
+    help_ = f"Rebuild {how}. Stop joins first, and verify after."
+    return Command(f"{what} rebuild", JOBS["rebuild"], fixed={"what": what}, help=help_, replica=None, follow=_rebuilt)
+
+
 COMMANDS = (
-    Command("run", _FOREVER, "Join new events, and retry pending ones, until stopped.", ("seconds",),
-            replica=joining_name, prepare=_writable),
-    Command("drain", _DRAINED,
-            "Join all that the sources hold, try what is due until nothing is, then say whether the sums agree.",
-            ("check",), replica=joining_name, prepare=_writable, follow=waiting, ends=_sums),
-    Command("retry", JOBS["retry"], "Try the pending events that are due once more.", prepare=_writable),
-    Command("redrive", JOBS["redrive"], "Send unjoinable events round again, as if they were new.", prepare=_writable),
-    Command("process", JOBS["process"],
-            "Give new rows of the output to the pipeline's processor, key by key (section `process`); starts no Spark.",
-            ("rebuild",), more=(_UNTIL_DONE, _SUMS), prepare=_writable),
-    Command("verify", JOBS["verify"],
-            "Prove what is promised, id by id and byte by byte, while joins run; exit code 1 if a fault is left.",
-            ("since", "until", "repair", "remove_doubles")),
-    Command("quality", JOBS["quality"],
-            "Check what a date's data is like: nulls, repeats, volumes, delays; exit code 1 if a check that counts is "
-            "red.",
-            ("date",), prepare=before.quality),
-    Command("close", JOBS["close_day"],
-            "Close a date: join what is missing, verify it, judge its quality, say so in table `dates`; else exit "
-            "code 1.",
-            ("date", "forced"), more=(_WAIT,), positional="date", prepare=before.close, as_rows=True,
-            ends=_closed),
-    Command("backfill", JOBS["backfill"],
-            "Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one fails, or a rebuilt "
-            "one is not closed.",
-            ("since", "until", "mode", "primary", "foreign", "dry_run", "jobs", "run"),
-            prepare=before.backfill, complete=before.downstream),
-    Command("gc", JOBS["gc"],
-            "Drop claims older than the retention, and old rows, history and files; rewrite buckets of many files into "
-            "few.",
-            ("dry_run", "wait")),
-    Command("reshard", JOBS["reshard"],
-            "Spread events from a future time on over more or fewer shards; shows the timeline and rows by shard. No "
-            "Spark.",
-            ("shards", "since")),
-    Command("registry rebuild", JOBS["rebuild"],
-            f"Rebuild a lost or damaged registry from the outputs. {_REPLACE}", ("replace",),
-            fixed={"what": "registry"}, replica=None, follow=_rebuilt),
-    Command("journal rebuild", JOBS["rebuild"],
-            f"Rebuild a lost journal from outputs and landed tables. {_REPLACE}", ("replace",),
-            fixed={"what": "journal"}, replica=None, follow=_rebuilt),
-    Command("forget", JOBS["forget"],
-            "Take a person's events out of all tables, for good; exit code 1 while a batch under way may bring one "
-            "back.",
-            ("where", "ids", "apply", "request", "wait"),
-            more=(Argument("list", bool, "Ids of all that was ever forgotten; starts no Spark.", False),),
-            prepare=before.forget, follow=_forgotten, fails=lambda found: bool(found["open"])),
+    Command("run", JOBS["run"], _writable, more=(_LEASE,), replica=joining_name),
+    Command("drain", JOBS["drain"], _writable, replica=joining_name, follow=waiting, ends=_sums),
+    Command("retry", JOBS["retry"], _writable),
+    Command("redrive", JOBS["redrive"], _writable),
+    Command("process", JOBS["process"], _writable, more=(_UNTIL_DONE, _SUMS)),
+    Command("verify", JOBS["verify"]),
+    Command("quality", JOBS["quality"], _before_quality),
+    Command("close", JOBS["close_day"], _before_close, more=(_WAIT,), positional="date", as_rows=True, ends=_closed),
+    Command("backfill", JOBS["backfill"], _before_backfill, complete=_downstream),
+    Command("gc", JOBS["gc"]),
+    Command("reshard", JOBS["reshard"]),
+    _rebuilds("registry", "a lost or damaged registry from the outputs"),
+    _rebuilds("journal", "a lost journal from outputs and landed tables"),
+    Command("forget", JOBS["forget"], _before_forget, follow=_forgotten, fails=lambda found: bool(found["open"]),
+            more=(Argument("list", bool, "Ids of all that was ever forgotten; starts no Spark.", False),)),
 )  # fmt: skip
 
 GROUPS = {
@@ -240,29 +278,11 @@ def _register(command: Command) -> None:
         command.run(config, as_json, given)
 
     act.__signature__ = command.signature()  # type: ignore[attr-defined]
-    group, _, name = command.name.rpartition(" ")
+    (group, _, name), help_ = command.name.rpartition(" "), command.help or command.job.summary
     if name in GROUPS:
-        GROUPS[name].callback(help=command.help)(_alone(act))
+        GROUPS[name].callback(help=help_)(alone(act))
     else:
-        (GROUPS[group] if group else app).command(name=name, help=command.help)(act)
-
-
-def _alone(act: Callable[..., None]) -> Callable[..., None]:
-    """A command that is also the name of others: it is run where none of these is."""
-
-    def run(context: typer.Context, config: Path | None, **given: Any) -> None:
-        if context.invoked_subcommand:
-            return
-        if config is None:
-            raise typer.BadParameter("it is missing: give the pipeline's YAML file", ctx=context, param_hint="--config")
-        act(config=config, **given)
-
-    own = [item for item in inspect.signature(act).parameters.values() if item.name != "config"]
-    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    option_ = typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")
-    config = _parameter("config", Annotated[Path | None, option_], None)
-    run.__signature__ = inspect.Signature([context, config, *own])  # type: ignore[attr-defined]
-    return run
+        (GROUPS[group] if group else app).command(name=name, help=help_)(act)
 
 
 for one in COMMANDS:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from clickjoin.cli import console
-from clickjoin.cli.base import Config, Json, app, load, small_tables
+from clickjoin.cli.base import Config, Json, alone, app, load, small_tables
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.span import parse_moment
 
@@ -38,11 +38,7 @@ _SHOWN = {
 }
 # Of none, of one, of more.
 _WORDS = {
-    "pending": (
-        "no event waits",
-        "1 event waits for its primary event",
-        "{:,} events wait for their primary event",
-    ),
+    "pending": ("no event waits", "1 event waits for its primary event", "{:,} events wait for their primary event"),
     "unjoinable": ("no event has been given up", "1 event has been given up", "{:,} events have been given up"),
     "expired": (
         "no event has expired",
@@ -105,30 +101,18 @@ def _list(
     _show(name, found, by or "", limit, as_json)
 
 
-quarantine = typer.Typer(invoke_without_command=True, help="Records that could not be understood, and why.")
-app.add_typer(quarantine, name="quarantine")
-
-
-@quarantine.callback()
-def list_quarantine(
-    context: typer.Context,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="the pipeline's YAML file", envvar="CLICKJOIN_CONFIG")
-    ] = None,
-    by: ByReason = None,
-    limit: Limit = 20,
+def _quarantined(
+    config: Config, by: ByReason = None, limit: Limit = 20,
     since: Annotated[str, typer.Option("--from", help="first time of quarantine; default: all")] = "",
     until: Annotated[str, typer.Option("--to", help="time of quarantine to end before; default: all")] = "",
     as_json: JsonLines = False,
-) -> None:
-    """Records that could not be understood, and why."""
-    if context.invoked_subcommand:
-        return
-    if config is None:
-        raise typer.BadParameter(
-            "it is missing: give the pipeline's YAML file", ctx=context, param_hint="'--config' / '-c'"
-        )
+) -> None:  # fmt: skip
     _list("quarantine", config, by, limit, since, until, as_json)
+
+
+quarantine = typer.Typer(invoke_without_command=True, help="Records that could not be understood, and why.")
+quarantine.callback()(alone(_quarantined))
+app.add_typer(quarantine, name="quarantine")
 
 
 @quarantine.command(name="export")
@@ -150,14 +134,13 @@ def export_quarantine(
         raise ConfigError(f"--reason {reason}: no such reason", remedy=f"Reasons are {', '.join(REASONS)}")
     pipeline = load(config)
     done = asdict(export(pipeline, small_tables(pipeline), out, stream=stream, reason=reason, path=path))
-    if as_json:
-        console.print_json({"file": str(out), **done})
-        return
+    console.answer({"file": str(out), **done}, as_json, lambda: _exported(done))
+
+
+def _exported(done: dict[str, Any]) -> None:
     reasons = ", ".join(f"{reason} {count}" for reason, count in done["reasons"].items())
-    console.report_line(
-        f"{', '.join(done['files'])}: {done['records']} records, {done['bytes']:,} bytes"
-        + (f" ({reasons})" if reasons else "")
-    )
+    written = f"{', '.join(done['files'])}: {done['records']} records, {done['bytes']:,} bytes"
+    console.report_line(written + (f" ({reasons})" if reasons else ""))
     if done["without_bytes"]:
         console.report_line(f"{done['without_bytes']} rows hold no bytes: put their files back, and they are read")
 

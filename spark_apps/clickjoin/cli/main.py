@@ -7,14 +7,14 @@ import json
 import sys
 import traceback
 
-from clickjoin.cli import backup, gx, inspect, job_commands, listing, setup
+from clickjoin.cli import backup, inspect, job_commands, listing, setup
 from clickjoin.cli.base import app
 from clickjoin.config.umask import keep_private
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.spark.failures import translate
 
 # Importing one adds its commands to `app`.
-COMMANDS = (setup, job_commands, gx, inspect, listing, backup)
+COMMANDS = (setup, job_commands, inspect, listing, backup)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from clickjoin.config import one_stream
 from clickjoin.config.file import absolute, clashes, explain
 from clickjoin.config.kafka import Kafka
+from clickjoin.config.match import Key, Match
 from clickjoin.config.output import DEFAULT_ADAPTER, Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.sections import (
@@ -106,12 +107,12 @@ class Pipeline(Strict):
         for item in self.inputs:
             if self.kept(item.name) < window:
                 raise ValueError(f"retention.{item.name} is shorter than verify.window; make it at least as long")
-        rule = self.foreign.primary_time if self.foreign else None
-        if isinstance(rule, Lookback) and rule.lookback > self.kept("primary"):
+        field, back = ("match.within" if self.match else "primary_time.lookback"), self.around and self.around.back
+        if back and back > self.kept("primary") * MICROS:
             raise ValueError(
-                f"foreign.primary_time.lookback ({span_text(rule.lookback)}) is longer than retention.primary "
+                f"foreign.{field} ({span_text(back / MICROS)}) is longer than retention.primary "
                 f"({span_text(self.kept('primary'))}), so gc would take what clicks still look for; raise the latter "
-                "to lookback plus the time that a click can come late by"
+                f"to {field.rpartition('.')[2]} plus the time that a click can come late by"
             )
         if self.adapter != DEFAULT_ADAPTER and not self.output.is_default:
             raise ValueError(f"adapter {self.adapter} and output both make the output; remove adapter, or else output")
@@ -124,7 +125,8 @@ class Pipeline(Strict):
     def kept(self, stream: str) -> float:
         """Seconds of event time that rows of `primary` or `foreign` are kept for."""
         given = self.retention.foreign if stream == "foreign" else self.retention.primary
-        return self.registry.retention if given is None else given
+        before = self.match.within if self.match and stream == "primary" else 0.0
+        return self.registry.retention + before if given is None else given
 
     @property
     def zones(self) -> dict[str, str]:
@@ -172,12 +174,29 @@ class Pipeline(Strict):
     @property
     def says_time_passes(self) -> bool:
         """Whether a batch of no records says that time has passed, where nothing comes: something rests on that."""
-        return self.process is not None or self.batch.heartbeats or self.retry.until == "watermark"
+        return self.process is not None or self.batch.heartbeats or self.by_watermark
+
+    @property
+    def by_watermark(self) -> bool:
+        """Whether what becomes of foreign events rests on how far the primary stream has come."""
+        return self.match is not None or self.retry.until == "watermark"
+
+    @property
+    def match(self) -> Match | None:
+        """How foreign events are joined by a key and time; None where they name their primary event."""
+        return self.foreign.match if self.foreign else None
+
+    @property
+    def first_delay(self) -> float:
+        """Seconds to the first retry; what waits for the watermark is due once that has passed it, see retry.due."""
+        return self.retry.max_delay if self.match else self.retry.first_delay
 
     @property
     def around(self) -> Around | None:
         """How far from its foreign event a primary event lies, where its time is not known."""
-        rule = self.foreign.primary_time if self.foreign else None
+        rule = self.foreign and (self.foreign.match or self.foreign.primary_time)
+        if isinstance(rule, Match):
+            return Around(round(rule.within * MICROS), round(rule.skew * MICROS), rule.pick)
         return Around(round(rule.lookback * MICROS), round(rule.skew * MICROS)) if isinstance(rule, Lookback) else None
 
     @property
@@ -196,12 +215,13 @@ class Pipeline(Strict):
         assert side
         foreign = side if isinstance(side, Foreign) else None
         event_time, event_form = _time(side.event_time)
-        primary_time, primary_form = _time(foreign.primary_time) if foreign else (None, None)
+        primary_time, primary_form = _time(foreign.primary_time if foreign else None)
+        key: Key | None = getattr(self.match.on, stream) if self.match else None
         assert event_time
         return RecordSpec(
             event_id=side.event_id,
             event_time=event_time,
-            primary_id=foreign.primary_id if foreign else (),
+            primary_id=key.columns if key else (foreign and foreign.primary_id) or (),
             primary_time=primary_time,
             earliest_micros=int(self.limits.earliest.timestamp() * MICROS),
             latest_micros=now_micros + int(self.limits.max_skew * MICROS),
@@ -210,6 +230,7 @@ class Pipeline(Strict):
             primary_form=primary_form,
             typed=self.output.of(stream) if self.output.strict else (),
             records=side.source.keys_of_records if isinstance(side.source, Files) else (),
+            key="" if key is None else "first" if key.first else "all",
             where=self._where(stream, side),
             bare_times=isinstance(side.source, Files)
             and side.source.path.endswith(".parquet")
@@ -228,7 +249,7 @@ class Pipeline(Strict):
         return Where(side.where) if side.where else None
 
 
-def _time(rule: str | TimeColumn | Lookback) -> tuple[str | None, TimeForm | None]:
+def _time(rule: str | TimeColumn | Lookback | None) -> tuple[str | None, TimeForm | None]:
     """The rule or the column that a time is known by, if any, and the form of its text, if it has one of its own."""
     if isinstance(rule, TimeColumn):
         return rule.column[0], rule.form

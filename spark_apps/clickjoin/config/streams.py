@@ -8,18 +8,20 @@ from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
     Tag,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticKnownError
 
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.types import Duration, Logs, Place, Strict, distinct, listed, separates, sound_path
+from clickjoin.config.match import Match
+from clickjoin.config.types import Duration, Ids, Logs, Path, Place, Strict, distinct, listed, separates
 from clickjoin.config.where import Conditions
 from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import ISO, TimeForm
@@ -81,16 +83,6 @@ class OfPipeline(_Table):
 
 
 IN_ID = ("embedded", "uuid7")
-
-
-_Text = Annotated[str, Field(min_length=1)]
-Path = Annotated[_Text, AfterValidator(sound_path)]
-# One column, or several whose values make up the id.
-Ids = Annotated[
-    tuple[Path, ...],
-    Field(min_length=1, max_length=16),
-    BeforeValidator(listed, json_schema_input_type=_Text | Annotated[list[_Text], Field(min_length=1)]),
-]
 
 
 class Files(Strict):
@@ -251,12 +243,32 @@ class Primary(Strict):
 
 
 class Foreign(Primary):
-    """The stream that looks up."""
+    """The stream that looks up: by the id of a primary event, or by a key that both have and the time."""
 
-    primary_id: Ids = Field(description="column that holds the primary event's id, or the columns that it is made of")
-    primary_time: PrimaryTime = Field(
-        description="embedded | uuid7 | a column | {column, format, zone} | {lookback: 2h}"
+    match: Match | None = Field(
+        None, description="which primary events of the same key are meant; in place of primary_id and primary_time"
     )
+    primary_id: Ids | None = Field(
+        None,
+        validate_default=True,
+        description="column that holds the primary event's id, or the columns that it is made of",
+    )
+    primary_time: PrimaryTime | None = Field(
+        None,
+        validate_default=True,
+        description="embedded | uuid7 | a column | {column, format, zone} | {lookback: 2h}",
+    )
+
+    @field_validator("primary_id", "primary_time")
+    @classmethod
+    def _or_match(cls, value: Any, info: ValidationInfo) -> Any:
+        if "match" not in info.data:  # it is wrong itself
+            return value
+        if value is None and info.data["match"] is None:
+            raise PydanticKnownError("missing")
+        if value is not None and info.data["match"] is not None:
+            raise ValueError("is of no use beside match, which says what is joined; remove one of the two")
+        return value
 
 
 def columns_of(stream: Primary) -> dict[str, tuple[str, ...]]:

@@ -104,6 +104,16 @@ def sound_path(value: str) -> str:
     return value
 
 
+_Text = Annotated[str, Field(min_length=1)]
+Path = Annotated[_Text, AfterValidator(sound_path)]
+# One column, or several whose values make up the id.
+Ids = Annotated[
+    tuple[Path, ...],
+    Field(min_length=1, max_length=16),
+    BeforeValidator(listed, json_schema_input_type=_Text | Annotated[list[_Text], Field(min_length=1)]),
+]
+
+
 def separates(value: str) -> str:
     """A separator of fields. Errors: ValueError."""
     if not value.isascii() or value in '"\r\n\0':

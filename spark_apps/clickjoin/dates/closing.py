@@ -43,7 +43,7 @@ class Order:
 
 
 @dataclass
-class Done:
+class DateResult:
     """What was done to a date so far."""
 
     day: Day
@@ -67,7 +67,7 @@ def close(engine: Engine, day: Day, order: Order, report_line: Reporter) -> dict
         raise DateError(f"{day} lies in the future", remedy="Wait until it has begun")
     with ledger.held(engine.lake.delta, day, engine.pipeline.close.lease, engine.clock):
         begun, micros = time.perf_counter(), int(engine.clock() * MICROS)
-        done, mark = Done(day), low_watermark(engine.pipeline, delta, min(engine.clock(), time.time()), day)
+        done, mark = DateResult(day), low_watermark(engine.pipeline, delta, min(engine.clock(), time.time()), day)
         if order.action == "rebuild":
             report_line(f"{day}: {done.add(rebuild(engine, day.span, micros))}")
         _fill(engine, day, done, report_line)
@@ -82,7 +82,7 @@ def close(engine: Engine, day: Day, order: Order, report_line: Reporter) -> dict
     return _answer(row, before, done)
 
 
-def _fill(engine: Engine, day: Day, done: Done, report_line: Reporter) -> None:
+def _fill(engine: Engine, day: Day, done: DateResult, report_line: Reporter) -> None:
     report_line(f"{day}: tried again: {done.add(try_again(engine, day.span))}")
     late = join_expired(engine, day.span, int(engine.clock() * MICROS))
     if any(late.values()):
@@ -90,7 +90,7 @@ def _fill(engine: Engine, day: Day, done: Done, report_line: Reporter) -> None:
         report_line(f"{day}: older than the registry's boundary, so its output alone says what is joined: {said}")
 
 
-def _verified(engine: Engine, day: Day, order: Order, done: Done, report_line: Reporter) -> Report:
+def _verified(engine: Engine, day: Day, order: Order, done: DateResult, report_line: Reporter) -> Report:
     wish = order.repair if order.repair is not None else engine.pipeline.verify.repair or order.action == "fill"
     report = Verifier(engine, report_line).verify(Wanted(day.low, day.high, repair=wish))
     fixed = sum(count.repaired for count in report.counts)
@@ -169,7 +169,7 @@ def _revision(before: Mapping[str, Any] | None, row: Mapping[str, Any]) -> int:
     return int(last) + 1
 
 
-def _answer(row: dict[str, Any], before: Mapping[str, Any] | None, done: Done) -> dict[str, Any]:
+def _answer(row: dict[str, Any], before: Mapping[str, Any] | None, done: DateResult) -> dict[str, Any]:
     closed = row["state"] == "closed"
     announced = before is not None and before["fingerprint"] == row["fingerprint"] and before["run"] != row["run"]
     plain = {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from clickjoin.chain.output_watermark import Upstream
+from clickjoin.chain.source import Upstream
 from clickjoin.config import OfPipeline
 from clickjoin.dates import ledger
 from clickjoin.dispatcher.journal import JournalReader
@@ -194,7 +194,7 @@ def by_hand(reason: str) -> str:
 def awaited(pipeline: Pipeline, delta: DeltaReader) -> list[dict[str, Any]]:
     """Events that wait for their primary, but those that the next try will give up as absent."""
     rows = waiting(delta)
-    if pipeline.retry.until == "attempts":
+    if pipeline.retry.until == "attempts" or pipeline.match:
         return rows
     passed = {name: primary_passed(pipeline, delta, name) for name in {row["replica"] for row in rows}}
     return [row for row in rows if not _is_absent(row, passed[row["replica"]])]

@@ -6,10 +6,13 @@ its business, and stay.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from clickjoin.dates.late_events import context
 from clickjoin.model.errors import CommitConflict, LakeError
+from clickjoin.model.span import span_text
+from clickjoin.registry.boundary import load_bounds
 
 if TYPE_CHECKING:
     from clickjoin.engine import Engine
@@ -36,7 +39,19 @@ def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
     Errors: LakeError where some id could not be rebuilt, ConfigError for an adapter of whole DataFrames, AdapterError,
     CommitConflict; then nothing was changed.
     """
+    _require_candidates(engine, span)
     return {"rebuilt": _by_files(span, context(engine, "rebuild", micros))}
+
+
+def _require_candidates(engine: Engine, span: Span) -> None:
+    """Check that all primary events among which a date's were picked are still there. Errors: LakeError."""
+    match, (_, floor) = engine.pipeline.match, load_bounds(engine.lake.delta)
+    if match and floor and span.low - timedelta(seconds=match.within) < floor:
+        raise LakeError(
+            f"{span.low:%Y-%m-%d}: primary events of up to {span_text(match.within)} before it were picked from, and "
+            f"those from before {floor:%Y-%m-%d %H:%M}Z were collected (retention.primary); nothing was changed",
+            remedy="Land the logs again (`clickjoin backfill --primary …`) in another lake, or leave the date as it is",
+        )
 
 
 def counted(span: Span, ctx: Context) -> dict[str, int]:

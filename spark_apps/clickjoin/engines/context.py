@@ -75,6 +75,19 @@ class Context:
         return until - timedelta(seconds=self.pipeline.retry.max_age)
 
     @property
+    def passed(self) -> int | None:
+        """The time (microseconds) before which foreign events' primary events have all landed; None: not known.
+
+        Of a batch of new records it is asked only where they are decided by that: joins by a key and time.
+        """
+        if self.plan.table:
+            return self.plan.table.passed
+        around, mark = self.pipeline.around, self.plan.watermarks.get("primary")
+        if around is None or not around.pick or mark is None:
+            return None
+        return mark - around.ahead
+
+    @property
     def is_fixed(self) -> bool:
         """Whether this batch's claims have been committed already, by whichever copy of it."""
         return self.lake.delta.latest_txn_version("registry", self.plan.txn.app_id) >= self.plan.number

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from clickjoin.engines.context import Context
+from clickjoin.engines.touches import pick
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.model.extent import Extent, spanning
-from clickjoin.model.ids import EVENT_KEY, MICROS
+from clickjoin.model.ids import COPIES_WITHIN, EVENT_KEY, MICROS
 from clickjoin.spark.rows import first_of_key
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def primary_extent(ctx: Context, own: Extent, named: Extent) -> Extent:
         return named
     if not own.rows or own.low is None or own.high is None:
         return Extent(0)
-    low, high = own.low - timedelta(microseconds=around.back), own.high + timedelta(microseconds=around.ahead)
+    back = around.back + (COPIES_WITHIN if around.pick else 0)
+    low, high = own.low - timedelta(microseconds=back), own.high + timedelta(microseconds=around.ahead)
     return spanning(own.rows, low, high, ctx.bucket_seconds)
 
 
@@ -34,7 +36,8 @@ def look_up(
 ) -> DataFrame:  # fmt: skip
     """Add `found` (BOOLEAN) and `primary` (record as JSON text), and the found event's `primary_time`, to each row.
 
-    `emptied` (BOOLEAN): the primary event is there, and its record was forgotten: one such is not found.
+    With `match` also its `primary_id`. `emptied` (BOOLEAN): the primary event is there, and its record was forgotten:
+    one such is not found.
 
     A primary event that arrived twice counts once: the first that landed. Of several of one id within the lookback the
     latest counts. `version`: of table `primary`; else as of
@@ -44,6 +47,8 @@ def look_up(
     if ctx.pipeline.stream:
         return _none_needed(wanted)
     around = ctx.pipeline.around
+    if around and around.pick:
+        return pick(ctx.lake, wanted, extent, around, version, floor, named_by)
     if version is None:
         keys = {"primary_id": "event_id"} | ({"primary_time": "event_time"} if around is None else {})
         held = ctx.lake.read_named(
@@ -56,7 +61,7 @@ def look_up(
     if around is None:
         named = F.expr("p_id = primary_id AND p_time = primary_time")
         return _found(wanted.join(_first(_renamed(held), ("p_id", "p_time")), named, "left"))
-    low, high = (F.expr(f"make_dt_interval(0, 0, 0, {each // MICROS}.{each % MICROS:06d})") for each in around)
+    low, high = (F.expr(f"make_dt_interval(0, 0, 0, {each // MICROS}.{each % MICROS:06d})") for each in around[:2])
     within = F.col("p_time").between(F.col("event_time") - low, F.col("event_time") + high)
     named = F.expr("p_id = primary_id") & within
     joined = wanted.join(_renamed(held), named, "left")

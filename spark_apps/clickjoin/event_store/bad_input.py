@@ -15,6 +15,9 @@ from clickjoin.kernel.packed import may_be_packed
 from clickjoin.model.split import Problem
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clickjoin.config.pipeline import Input
     from clickjoin.engines.context import Context
     from clickjoin.event_store.landing import Landed
 
@@ -22,6 +25,7 @@ FLOOD, BROKEN = "quarantined", "broken-file"  # the kinds of problem
 FEWEST = 20
 SHARE = 0.95
 NAMED = 20  # broken files that a problem names
+_NOT_A_LINE = ("broken-json", "not-an-object")
 
 
 def floods(ctx: Context, landed: Mapping[str, Landed]) -> dict[str, Problem | None]:
@@ -40,6 +44,34 @@ def floods(ctx: Context, landed: Mapping[str, Landed]) -> dict[str, Problem | No
     return flooded | broken | both
 
 
+def hint(reason: str) -> str:
+    """What to do where nearly all lines have this reason: a file may be JSON, and not a record a line."""
+    return " (pretty-printed JSON: by `jq -c . FILE`; an array: by `jq -c '.[]' FILE`)" if reason in _NOT_A_LINE else ""
+
+
+def all_bad(item: Input, bad: pa.Table) -> Problem:
+    """That a stream has nothing but records in quarantine, `bad` (reason, detail)."""
+    reason, detail = _most(bad)
+    return Problem(
+        FLOOD,
+        item.source.path,
+        f"no record of the {item.name} stream was good so far, {bad.num_rows} went to quarantine, most of them as "
+        f"{reason}: {detail}{hint(reason)}. {_REMEDY}",
+    )
+
+
+_REMEDY = (
+    "Run `clickjoin validate`, fix the pipeline's file or the records, and read them again with `clickjoin quarantine "
+    "export`"
+)
+
+
+def _most(bad: pa.Table) -> tuple[str, str]:
+    """The most frequent reason, with its detail."""
+    found = Counter((row["reason"], row["detail"]) for row in bad.to_pylist())
+    return found.most_common(1)[0][0]
+
+
 def _broken(ctx: Context, stream: str) -> Problem | None:
     """Packed files of this batch that ended early or are damaged, by name: what they lack is in no other count."""
     if not any(may_be_packed(split.path) for split in ctx.plan.splits.get(stream, ())):
@@ -53,13 +85,11 @@ def _broken(ctx: Context, stream: str) -> Problem | None:
 
 
 def _problem(ctx: Context, stream: str, part: Landed) -> Problem:
-    rows = own_quarantine(ctx, stream, ["reason", "detail"]).to_pylist()
-    ((reason, detail), _), *_ = Counter((row["reason"], row["detail"]) for row in rows).most_common(1)
+    reason, detail = _most(own_quarantine(ctx, stream, ["reason", "detail"]))
     source = next(item.source for item in ctx.pipeline.inputs if item.name == stream)
     return Problem(
         FLOOD,
         source.path,
         f"{part.bad} of {part.bad + part.own.rows} records of the {stream} stream went to quarantine, most of them as "
-        f"{reason}: {detail}. Run `clickjoin validate`, fix the pipeline's file or the records, and read them again "
-        "with `clickjoin quarantine export`",
+        f"{reason}: {detail}{hint(reason)}. {_REMEDY}",
     )

@@ -58,11 +58,7 @@ class TypedClick(ArrowAdapter):
 class TopPositions(ArrowAdapter):
     """Clicks on the first two positions only, each with the price of its position; the rest go to `filtered`."""
 
-    columns: ClassVar[Mapping[str, str]] = {
-        "foreign_record": "STRING",
-        "primary_record": "STRING",
-        "price": "DOUBLE",
-    }
+    columns: ClassVar[Mapping[str, str]] = {"foreign_record": "STRING", "primary_record": "STRING", "price": "DOUBLE"}
 
     def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, foreign_record, primary_record, price."""

@@ -33,7 +33,7 @@ class Lines:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class EventDraw:
     """Event times, strictly growing, and each event's file; of a click also its query, and whether it is an orphan."""
 
     query_time: Ints
@@ -45,7 +45,7 @@ class Drawn:
     lines: Lines
 
 
-def draw(traffic: Traffic) -> Drawn:
+def draw(traffic: Traffic) -> EventDraw:
     """All of the traffic; the same options always give the same arrays."""
     chance = np.random.default_rng(traffic.seed)
     span = traffic.seconds * MICROS
@@ -68,7 +68,7 @@ def draw(traffic: Traffic) -> Drawn:
     queries = _lines(QUERIES, query_time + late, query_file, traffic, chance)
     clicks = _lines(CLICKS, click_time, click_file, traffic, chance)
     lines = _in_order((queries, clicks))
-    return Drawn(query_time, query_file, click_time, click_file, query[order], orphan, lines)
+    return EventDraw(query_time, query_file, click_time, click_file, query[order], orphan, lines)
 
 
 def growing(times: Ints) -> Ints:

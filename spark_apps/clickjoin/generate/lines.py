@@ -9,7 +9,7 @@ from typing import BinaryIO, Self
 
 import numpy as np
 
-from clickjoin.generate.draw import CLICKS, Drawn, Ints
+from clickjoin.generate.draw import CLICKS, EventDraw, Ints
 from clickjoin.generate.traffic import Traffic
 from clickjoin.model.errors import ConfigError
 
@@ -25,7 +25,7 @@ def prefix(server: int, file: int, process: int) -> str:
 class Writer:
     """Makes lines. `query_micros` and `click_micros`: the time in each event's id, microseconds since 1970."""
 
-    def __init__(self, traffic: Traffic, drawn: Drawn, query_micros: Ints, click_micros: Ints) -> None:
+    def __init__(self, traffic: Traffic, drawn: EventDraw, query_micros: Ints, click_micros: Ints) -> None:
         # The seed is the process number: traffic of two seeds can be mixed and ids stay unique.
         self._queries, self._clicks, self._nowhere = (
             [prefix(server, file, 1000 + traffic.seed) for file in range(traffic.files)] for server in (1, 2, 9)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from clickjoin.generate import truth as truths
-from clickjoin.generate.draw import CLICKS, GOOD, MICROS, Drawn, Ints, draw
+from clickjoin.generate.draw import CLICKS, GOOD, MICROS, EventDraw, Ints, draw
 from clickjoin.generate.lines import LogFiles, Writer
 from clickjoin.generate.traffic import Traffic
 
@@ -40,7 +40,7 @@ def generate(
     short by Ctrl-C it still writes the truth. Errors: ConfigError for a folder that holds logs already.
     """
     base, drawn, begun = Path(folder), draw(traffic), clock.now()
-    stamps = _Live(drawn) if traffic.live else _Given(drawn, traffic, begun)
+    stamps = _LiveTimes(drawn) if traffic.live else _FixedTimes(drawn, traffic, begun)
     writer, written = Writer(traffic, drawn, stamps.query, stamps.click), 0
     with LogFiles(base, traffic.files) as files:
         try:
@@ -59,7 +59,7 @@ def generate(
     return truth
 
 
-def _due(traffic: Traffic, drawn: Drawn, elapsed: float, written: int) -> int:
+def _due(traffic: Traffic, drawn: EventDraw, elapsed: float, written: int) -> int:
     """Up to which line to write now, `elapsed` seconds after the first."""
     if traffic.live:
         due = int(np.searchsorted(drawn.lines.when, elapsed * MICROS, side="right"))
@@ -68,7 +68,7 @@ def _due(traffic: Traffic, drawn: Drawn, elapsed: float, written: int) -> int:
     return max(written, min(due, written + CHUNK, len(drawn.lines)))
 
 
-def _append(files: LogFiles, writer: Writer, drawn: Drawn, start: int, end: int) -> None:
+def _append(files: LogFiles, writer: Writer, drawn: EventDraw, start: int, end: int) -> None:
     lines = drawn.lines
     by_file: dict[tuple[int, int], list[str]] = {}
     columns = (column[start:end].tolist() for column in (lines.stream, lines.event, lines.kind, lines.file))
@@ -78,10 +78,10 @@ def _append(files: LogFiles, writer: Writer, drawn: Drawn, start: int, end: int)
         files.append(stream, file, texts)
 
 
-class _Given:
+class _FixedTimes:
     """Times of ids that were fixed beforehand."""
 
-    def __init__(self, drawn: Drawn, traffic: Traffic, now: float) -> None:
+    def __init__(self, drawn: EventDraw, traffic: Traffic, now: float) -> None:
         start = round(traffic.begins(datetime.fromtimestamp(now, UTC)).timestamp() * MICROS)
         self.query, self.click = drawn.query_time + start, drawn.click_time + start
 
@@ -89,10 +89,10 @@ class _Given:
         """Nothing is left to do."""
 
 
-class _Live:
+class _LiveTimes:
     """Times of live ids: a click's is the moment of writing, a query's that of asking, even if its line is late."""
 
-    def __init__(self, drawn: Drawn) -> None:
+    def __init__(self, drawn: EventDraw) -> None:
         self.query, self.click = np.zeros_like(drawn.query_time), np.zeros_like(drawn.click_time)
         self._drawn, self._asked, self._last = drawn, 0, 0
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from clickjoin.generate.draw import CLICKS, GOOD, QUERIES, REPEAT, Drawn
+from clickjoin.generate.draw import CLICKS, GOOD, QUERIES, REPEAT, EventDraw
 from clickjoin.generate.lines import STREAMS, Writer
 
 
@@ -37,7 +37,7 @@ class Truth:
     seed: int
 
 
-def count(drawn: Drawn, written: int, seed: int) -> Truth:
+def count(drawn: EventDraw, written: int, seed: int) -> Truth:
     """What the first `written` lines hold."""
     query_there, click_there = (_there(drawn, stream, written) for stream in (QUERIES, CLICKS))
     joinable = click_there & ~drawn.orphan & query_there[drawn.click_query]
@@ -51,7 +51,7 @@ def count(drawn: Drawn, written: int, seed: int) -> Truth:
     )
 
 
-def write(folder: Path, drawn: Drawn, writer: Writer, written: int, seed: int) -> Truth:
+def write(folder: Path, drawn: EventDraw, writer: Writer, written: int, seed: int) -> Truth:
     """Write both files. `truth.parquet`: stream, event_id, primary_id (clicks only), orphan."""
     truth = count(drawn, written, seed)
     queries, clicks = (np.flatnonzero(_there(drawn, stream, written)).tolist() for stream in (QUERIES, CLICKS))
@@ -66,7 +66,7 @@ def write(folder: Path, drawn: Drawn, writer: Writer, written: int, seed: int) -
     return truth
 
 
-def _there(drawn: Drawn, stream: int, written: int) -> NDArray[np.bool_]:
+def _there(drawn: EventDraw, stream: int, written: int) -> NDArray[np.bool_]:
     """Which events of a stream have a good line among the first `written`."""
     lines = drawn.lines
     there = np.zeros(len(drawn.click_time if stream == CLICKS else drawn.query_time), dtype=bool)
@@ -75,7 +75,7 @@ def _there(drawn: Drawn, stream: int, written: int) -> NDArray[np.bool_]:
     return there
 
 
-def _of_stream(drawn: Drawn, stream: int, written: int) -> StreamTruth:
+def _of_stream(drawn: EventDraw, stream: int, written: int) -> StreamTruth:
     kinds = drawn.lines.kind[:written][drawn.lines.stream[:written] == stream]
     good, again = int((kinds == GOOD).sum()), int((kinds == REPEAT).sum())
     return StreamTruth(len(kinds), good, again, len(kinds) - good - again)

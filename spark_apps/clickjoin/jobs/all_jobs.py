@@ -5,6 +5,7 @@ It imports nothing but the standard library, so that a DAG file may read it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,16 @@ _DATE_TABLES = ("verification", "quality", "dates")
 _GLOB_HELP = "Glob of raw logs to land first, below a folder that the pipeline's file names (backfill.roots)."
 
 _LAKE_EXISTS = Argument(
-    "lake_exists", bool, "It has worked before: a lake without tables is an error, not a start.", False
+    "lake_exists",
+    bool,
+    "It has worked before: a lake without tables is an error, not a start.",
+    False,
+    by_scheduler=True,
 )
 _HANDS_OVER = Argument(
-    "hands_over", bool, "It takes the place of the process before, and works until the next one takes its.", False
-)
+    "hands_over", bool, "It takes the place of the process before, and works until the next one takes its.", False,
+    by_scheduler=True,
+)  # fmt: skip
 _DRY_RUN = Argument("dry_run", bool, "Report what would be done, and change nothing.", False, title="Dry run")
 _RUN_NAME = Argument("run", str, "Name of the run, by which one that was cut short goes on.")
 _RANGE = (
@@ -37,25 +43,36 @@ _RANGE = (
 )  # fmt: skip
 
 _JOBS = (
-    Job("join", "clickjoin.jobs.joining", "Joins new records until its lease is over.",
+    Job("run", "clickjoin.jobs.run", "Join new events, and retry pending ones, until stopped.",
+        reads=("primary", "foreign", "registry", "pending"), writes=(*_LANDED, *_OUTPUTS), leased=True,
+        commands=("run",)),
+    Job("drain", "clickjoin.jobs.run",
+        "Join all that the sources hold, try what is due until nothing is, then say whether the sums agree.",
+        reads=("primary", "foreign", "registry", "pending"), writes=(*_LANDED, *_OUTPUTS), commands=("drain",),
+        arguments=(
+            Argument("check", bool, "Count every id at the end; exit code 1 unless the sums agree.", True),
+        )),
+    Job("join", "clickjoin.jobs.joining", "Join new records until the lease is over.",
         reads=("primary", "foreign", "registry"),
         writes=(*_LANDED, "joined", "registry", "pending", "expired", "filtered"),
-        arguments=(_LAKE_EXISTS, _HANDS_OVER), leased=True, commands=("run", "drain")),
-    Job("join_group", "clickjoin.jobs.joining", "Joins several pipelines, and tries again what is due.",
+        arguments=(_LAKE_EXISTS, _HANDS_OVER), leased=True),
+    Job("join_group", "clickjoin.jobs.joining", "Join several pipelines, and try again what is due.",
         reads=("primary", "foreign", "registry"), writes=(*_LANDED, *_OUTPUTS), leased=True, several=True,
         arguments=(
-            Argument("known", str, "Names of those that have worked before: as `lake_exists` for them."),
+            Argument("known", str, "Names of those that have worked before: as `lake_exists` for them.",
+                     by_scheduler=True),
             _HANDS_OVER,
         )),
-    Job("retry", "clickjoin.jobs.joining", "Tries the pending events that are due.",
+    Job("retry", "clickjoin.jobs.joining", "Try the pending events that are due once more.",
         reads=("pending", "primary", "registry"), writes=_OUTPUTS, leased=True, commands=("retry",),
         arguments=(
-            Argument("may_be_new", bool, "A replica that has never joined is no error.", False),
+            Argument("may_be_new", bool, "A replica that has never joined is no error.", False, by_scheduler=True),
             _LAKE_EXISTS,
         )),
-    Job("redrive", "clickjoin.jobs.joining", "Sends unjoinable events round again.",
+    Job("redrive", "clickjoin.jobs.joining", "Send unjoinable events round again, as if they were new.",
         reads=("unjoinable",), writes=("registry", "pending", "unjoinable"), commands=("redrive",)),
-    Job("process", "clickjoin.jobs.processing", "Gives new rows of the output to the processor, key by key.",
+    Job("process", "clickjoin.jobs.processing",
+        "Give new rows of the output to the pipeline's processor, key by key (section `process`); starts no Spark.",
         reads=("joined",), writes=("process/signals", "process/state", "process/late"), needs_spark=False, leased=True,
         commands=("process",),
         arguments=(
@@ -66,7 +83,8 @@ _JOBS = (
             _HANDS_OVER,
         )),
     Job("gc", "clickjoin.jobs.upkeep",
-        "Drops what retention lets go, compacts small files, removes unreferenced ones.",
+        "Drop claims older than the retention, and old rows, history and files; rewrite buckets of many files into "
+        "few.",
         reads=("registry", "pending", "journal"),
         writes=("registry", "registry_boundary", "primary", "foreign", "pending", "journal", "metrics"),
         commands=("gc",),
@@ -75,7 +93,9 @@ _JOBS = (
             Argument("wait", float, "Seconds to wait for batches under way.", 60.0, title="Wait", minimum=0),
             _LAKE_EXISTS,
         )),
-    Job("reshard", "clickjoin.jobs.upkeep", "Spreads events from a future time on over other shards, or shows them.",
+    Job("reshard", "clickjoin.jobs.upkeep",
+        "Spread events from a future time on over more or fewer shards; shows the timeline and rows by shard. No "
+        "Spark.",
         reads=("shard_timeline", "registry"), writes=("shard_timeline",), needs_spark=False, commands=("reshard",),
         arguments=(
             Argument("shards", int, "Number of shards from then on. Empty: only look.", title="Shards",
@@ -83,14 +103,16 @@ _JOBS = (
             Argument("since", str, "Event time, the start of a bucket in the future. Empty: as soon as is safe.",
                      option="from", title="From event time", format="date-time"),
         )),
-    Job("rebuild", "clickjoin.jobs.upkeep", "Rebuilds a lost registry or journal, while no join runs.",
+    Job("rebuild", "clickjoin.jobs.upkeep",
+        "Rebuild a lost or damaged registry or journal from the other tables. Stop joins first, and verify after.",
         reads=(*_LANDED, *_OUTPUTS), writes=("registry", "registry_boundary", "journal"),
         commands=("registry rebuild", "journal rebuild"),
         arguments=(
             Argument("what", str, "What is lost.", "registry", title="What", choices=("registry", "journal")),
             Argument("replace", bool, "Put one that is there aside first.", False, title="Replace"),
         )),
-    Job("verify", "clickjoin.jobs.checking", "Proves what is promised, id by id and byte by byte.",
+    Job("verify", "clickjoin.jobs.checking",
+        "Prove what is promised, id by id and byte by byte, while joins run; exit code 1 if a fault is left.",
         reads=(*_LANDED, *_OUTPUTS, "journal"), writes=("verification", "findings", "removed_duplicates"),
         commands=("verify",),
         arguments=(
@@ -101,9 +123,11 @@ _JOBS = (
             Argument("repair", bool, "Fix what can be fixed. Empty: as configured (verify.repair).", title="Repair"),
             Argument("remove_doubles", bool, "With repair: rows too many leave the output.", False,
                      title="Remove doubles"),
-            Argument("lake_exists", bool, "A lake without tables is an error, and not one that is to be made.", True),
+            Argument("lake_exists", bool, "A lake without tables is an error, and not one that is to be made.", True,
+                     by_scheduler=True),
         )),
-    Job("forget", "clickjoin.jobs.upkeep", "Takes the records of a person's events out of all tables, for good.",
+    Job("forget", "clickjoin.jobs.upkeep",
+        "Take a person's events out of all tables, for good; exit code 1 while a batch under way may bring one back.",
         reads=(*_LANDED, *_OUTPUTS, "forgotten"),
         writes=(*_LANDED, *_OUTPUTS, "forgotten", "findings", "removed_duplicates"), commands=("forget",),
         arguments=(
@@ -114,27 +138,32 @@ _JOBS = (
             Argument("apply", bool, "Do it; else report what would go.", False),
             Argument("wait", float, "Seconds to wait for batches under way.", 60.0, minimum=0),
         )),
-    Job("quality", "clickjoin.jobs.checking", "Runs the quality suites on a date.",
+    Job("quality", "clickjoin.jobs.checking",
+        "Check what a date's data is like: nulls, repeats, volumes, delays; exit code 1 if a check that counts is red.",
         reads=("primary", "foreign", "joined", "registry"), writes=("quality",), commands=("quality",),
         arguments=(Argument("date", str, "Date of event time, UTC. Empty: yesterday.", title="Date", format="date"),)),
-    Job("close_day", "clickjoin.jobs.dates", "Works through one date, and closes it if it is complete.",
+    Job("close_day", "clickjoin.jobs.dates",
+        "Close a date: join what is missing, verify it, judge its quality, say so in table `dates`; else exit code 1.",
         reads=(*_LANDED, *_OUTPUTS), writes=(*_OUTPUTS, *_DATE_TABLES), commands=("close",),
         arguments=(
             Argument("date", str, "Date, UTC. Empty: that of the data interval, or yesterday.", title="Date",
                      format="date"),
             Argument("action", str, "close; fill: join what is missing; rebuild: run the adapter again.", "close",
-                     option="mode", title="Mode", choices=("close", "fill", "rebuild")),
-            _RUN_NAME,
+                     option="mode", title="Mode", choices=("close", "fill", "rebuild"), by_scheduler=True),
+            replace(_RUN_NAME, by_scheduler=True),
             Argument("forced", str, "Why it is closed although something is missing; kept with it. Empty: it is not.",
                      option="reason", title="Close anyway, because"),
-            Argument("repair", bool, "Fix what can be fixed. Empty: as configured (verify.repair)."),
+            Argument("repair", bool, "Fix what can be fixed. Empty: as configured (verify.repair).",
+                     by_scheduler=True),
         )),
-    Job("backfill", "clickjoin.jobs.dates", "Fills or rebuilds a range of dates, raw logs first where globs are given.",
+    Job("backfill", "clickjoin.jobs.dates",
+        "Fill or rebuild the output of some dates, beside joins that run; exit code 1 if one fails, or a rebuilt one "
+        "is not closed.",
         reads=(*_LANDED, *_OUTPUTS), writes=(*_LANDED, *_OUTPUTS, *_DATE_TABLES), commands=("backfill",),
         arguments=(*_RANGE, Argument("jobs", int, "Dates at a time.", 1, minimum=1, maximum=16), _RUN_NAME)),
-    Job("plan_backfill", "clickjoin.jobs.dates", "Checks a backfill's range, lands its raw logs, names its dates.",
+    Job("plan_backfill", "clickjoin.jobs.dates", "Check a backfill's range, land its raw logs, name its dates.",
         reads=("dates",), writes=(*_LANDED, *_OUTPUTS), arguments=_RANGE),
-    Job("reclose_changed", "clickjoin.jobs.dates", "Names closed dates whose output has changed since.",
+    Job("reclose_changed", "clickjoin.jobs.dates", "Name closed dates whose output has changed since.",
         reads=("dates", "joined"), writes=(), needs_spark=False),
 )  # fmt: skip
 JOBS = {job.name: job for job in _JOBS}
@@ -178,9 +207,10 @@ def markdown() -> str:
 
 
 _INTRODUCTION = """\
-Printed from `clickjoin.jobs.all_jobs` by `clickjoin schema --jobs > docs/jobs.md`. Airflow runs each over Spark Connect
-or spark-submit (`spark_apps/run_job.py JOB PIPELINE.yaml [REPLICA] [LEASE] [ARGUMENTS]`: LEASE in seconds or empty,
-ARGUMENTS as a JSON object); the command line runs the same code. Tables read and written are those that OpenLineage
+Printed from `clickjoin.jobs.all_jobs` by `clickjoin schema --jobs > docs/jobs.md`. Airflow's forms and the
+options of the commands are made from it. Airflow runs a job over Spark Connect or spark-submit
+(`spark_apps/run_job.py JOB PIPELINE.yaml [REPLICA] [LEASE] [ARGUMENTS]`: LEASE in seconds or empty, ARGUMENTS as a JSON
+object). Tables read and written are those that OpenLineage
 is given. A job without Spark works in the process that asks for it."""
 
 

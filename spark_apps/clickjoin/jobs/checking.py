@@ -20,17 +20,10 @@ if TYPE_CHECKING:
 
 
 def verify(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    since: str | None = None,
-    until: str | None = None,
-    repair: bool | None = None,
-    remove_doubles: bool = False,
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
+    since: str | None = None, until: str | None = None, repair: bool | None = None, remove_doubles: bool = False,
     lake_exists: bool = True,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Check events from `since` to before `until` (ISO 8601; default: as Wanted says); repair where asked.
 
     Errors: LakeError for a lake without tables, unless it may be that nothing has joined yet.

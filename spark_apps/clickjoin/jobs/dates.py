@@ -29,37 +29,20 @@ _MODES = ("fill", "rebuild")
 
 
 def close_day(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    date: str | None = None,
-    action: str = "close",
-    run: str | None = None,
-    forced: str | None = None,
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
+    date: str | None = None, action: str = "close", run: str | None = None, forced: str | None = None,
     repair: bool | None = None,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Work through one date (default: yesterday, UTC) and close it if it is complete. See closing.close."""
     order, day = _order(action, run or "", forced or "", repair), Day(quality.day_of(date))
     return close(_engine(spark, pipeline, replica), day, order, report)
 
 
 def backfill(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    since: str,
-    until: str | None = None,
-    mode: str = "fill",
-    primary: str | None = None,
-    foreign: str | None = None,
-    dry_run: bool = False,
-    jobs: int = 1,
-    run: str | None = None,
-) -> dict[str, Any]:
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
+    since: str, until: str | None = None, mode: str = "fill", primary: str | None = None, foreign: str | None = None,
+    dry_run: bool = False, jobs: int = 1, run: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Fill or rebuild the dates from `since` to `until`, raw logs first where globs are given; `jobs` at a time."""
     chosen, logs = _planned(pipeline, since, until, mode, primary, foreign)
     engine = _engine(spark, pipeline, replica)
@@ -73,18 +56,10 @@ def backfill(
 
 
 def plan_backfill(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    since: str,
-    until: str | None = None,
-    mode: str = "fill",
-    primary: str | None = None,
-    foreign: str | None = None,
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
+    since: str, until: str | None = None, mode: str = "fill", primary: str | None = None, foreign: str | None = None,
     dry_run: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """The part of a backfill before its dates: checks the range, lands raw logs, and names the dates as `days`.
 
     A dry run says what would be done to each (`dry_run`), and names none.

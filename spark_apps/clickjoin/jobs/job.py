@@ -18,7 +18,7 @@ class Argument:
 
     An argument with a `title` is a field of Airflow's form. `option`: its name there and on the command line, where it
     differs. `format` (date, date-time), `choices`, `minimum` and `maximum` as in JSON Schema. `many`: the command
-    line takes several, and the job a line of text for each.
+    line takes several, and the job a line of text for each. `by_scheduler`: the command line does not offer it.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Argument:
     minimum: float | None = None
     maximum: float | None = None
     many: bool = False
+    by_scheduler: bool = False
 
     @property
     def option_name(self) -> str:
@@ -71,7 +72,8 @@ class Argument:
 
 @dataclass(frozen=True)
 class Job:
-    """One job. `reads` and `writes` name tables of `clickjoin.schemas`; `commands` those of the CLI that run it.
+    """One job. `summary`: what it does, and the help of its commands. `reads` and `writes` name tables of
+    `clickjoin.schemas`; `commands` those of the CLI that run it.
 
     `leased`: it takes `lease`, the seconds after which it returns. `needs_spark`: else it is called without a session.
     `several`: it works on several pipelines, whose files it is given with `:` between them.

@@ -28,15 +28,9 @@ if TYPE_CHECKING:
 
 
 def join(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    lease: float | None = None,
-    *,
-    lake_exists: bool = False,
-    hands_over: bool = False,
-) -> dict[str, Any]:
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None = None, *,
+    lake_exists: bool = False, hands_over: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Run batches of new records for the pipeline's lease (or for `lease` seconds).
 
     Of a pipeline that has no DAG of retries (`airflow.dags`) what falls due is tried again as well.
@@ -60,15 +54,9 @@ def join(
 
 
 def join_group(
-    spark: Session,
-    several: Several,
-    replica: str,
-    report: Reporter,
-    lease: float | None = None,
-    *,
-    known: str | None = None,
-    hands_over: bool = False,
-) -> dict[str, Any]:
+    spark: Session, several: Several, replica: str, report: Reporter, lease: float | None = None, *,
+    known: str | None = None, hands_over: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Join new records and try again what is due, of several pipelines, for the longest of their leases, or `lease`.
 
     A pipeline that fails for good leaves the others alone; the summary names it, and is not `ok`. `known`: pipelines
@@ -95,15 +83,9 @@ def join_group(
 
 
 def retry(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    lease: float | None = None,
-    *,
-    may_be_new: bool = False,
-    lake_exists: bool = False,
-) -> dict[str, Any]:
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None = None, *,
+    may_be_new: bool = False, lake_exists: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Try the pending events that are due, until none is or the lease is over.
 
     Errors: ConfigError for a replica that has never joined, unless it `may_be_new`, as one that a scheduler starts; and

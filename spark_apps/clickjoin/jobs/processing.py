@@ -21,22 +21,15 @@ _PAUSE = 1.0
 
 
 def process(
-    spark: None,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    lease: float | None = None,
-    *,
-    rebuild: bool = False,
-    check: bool = False,
-    hands_over: bool = False,
-) -> dict[str, Any]:
+    spark: None, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None = None, *,
+    rebuild: bool = False, check: bool = False, hands_over: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Process new rows of the output for the pipeline's lease (or for `lease` seconds; 0: until none is left).
 
     `hands_over`: take the place of the process before, and work until the next one takes this one's place.
     `check`: compare the sums with the output afterwards. Where nothing has joined yet, a lease waits for it.
     """
-    seconds, said = pipeline.batch.lease if lease is None else lease, _Said(report)
+    seconds, said = pipeline.batch.lease if lease is None else lease, _Summary(report)
     if seconds and not _begun(pipeline, seconds):
         return said.to_dict() | {"watermark_rests_on": f"{pipeline.root}: no tables yet: nothing has joined"}
     if rebuild:
@@ -71,7 +64,7 @@ def _checked(pipeline: Pipeline) -> dict[str, Any]:
     return {"ok": not found.faults, "verdict": verdict, "notes": list(found.notes)}
 
 
-class _Said:
+class _Summary:
     """What a run of batches did."""
 
     def __init__(self, report: Reporter) -> None:

@@ -1,17 +1,18 @@
-"""Running a pipeline from a shell: for ever, through lost servers and conflicts; or until all is drained."""
+"""The jobs of a shell: joining for ever, through lost servers and conflicts; or until all is drained."""
 
 from __future__ import annotations
 
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.engine import Engine
-from clickjoin.event_store.bad_input import BROKEN, FLOOD
+from clickjoin.event_store.bad_input import BROKEN, FLOOD, all_bad
 from clickjoin.model.errors import ClickjoinError, ConfigError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.split import Problem
@@ -29,29 +30,42 @@ if TYPE_CHECKING:
 
 _MAX_PAUSE = 30.0
 PATIENCE, _LOOK_SECONDS = 120.0, 0.5
-_ONCE = (
-    FLOOD,
-    BROKEN,
-    "lost-tail",
-    "rewritten",
-    "source-lost",
-)  # problems that only the look which finds them tells of
-
+_ONCE = (FLOOD, BROKEN, "lost-tail", "rewritten", "source-lost")  # only the look which finds them tells of these
 _BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", "misfits", FLOOD, BROKEN)
 
 
-def forever(
-    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, seconds: float | None
+def run(
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None = None
 ) -> dict[str, Any]:
-    """Join and retry until a signal or the end of `seconds`. A batch that failed is run again after a growing pause.
+    """Join and retry until a signal or the end of the lease (seconds; None: none).
+
+    A batch that failed is run again after a growing pause.
 
     Errors: those that no retry can fix, and a Spark server that is gone for good.
     """
+    with _signals() as stopped:
+        return _run(spark, pipeline, replica, report, lease, stopped)
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """What came of SIGTERM and SIGINT, which end nothing by themselves meanwhile."""
     stopped: list[int] = []
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda number, _frame: stopped.append(number))
+    before = {
+        name: signal.signal(name, lambda number, _: stopped.append(number)) for name in (signal.SIGTERM, signal.SIGINT)
+    }
+    try:
+        yield stopped
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def _run(
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, lease: float | None, stopped: list[int]
+) -> dict[str, Any]:
     summary, failures = Summary(report), 0
-    end = None if seconds is None else time.monotonic() + seconds
+    end = None if lease is None else time.monotonic() + lease
     engine = Engine(spark, pipeline, replica)
     while not stopped and (end is None or time.monotonic() < end):
         try:
@@ -80,7 +94,7 @@ def forever(
     return summary.to_dict()
 
 
-def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, check: bool) -> dict[str, Any]:
+def drain(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *, check: bool = True) -> dict[str, Any]:
     """Drain a pipeline; `ok` is False where the sums do not agree or a source has a problem.
 
     `events_in` and `pending` are distinct events of this run, by id and time, however often each was tried. `waiting`,
@@ -101,6 +115,8 @@ def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, 
     lasting = (problem for problem in engine.problems() if problem.kind not in _ONCE)
     accounts = counted(engine, report) if check else None
     idle = _took_nothing(pipeline, accounts, summary.counts["passed_over"]) if accounts else ()
+    bad = _all_bad(engine, accounts) if accounts and summary.counts["quarantined"] else ()
+    once.update({(problem.kind, problem.path): problem for problem in bad if (FLOOD, problem.path) not in once})
     summary.note((*lasting, *once.values(), *summary.null_columns(), *idle))
     result = summary.to_dict() | asdict(distinct(engine.lake, batches))
     next_due = left.next_due.isoformat() if left.next_due else None
@@ -110,6 +126,15 @@ def drained(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, 
     blocking = [p for p in result["problems"] if p["kind"] in _BLOCKING]
     result["ok"] = not blocking and (not check or result["accounts"]["agree"])
     return result
+
+
+def _all_bad(engine: Engine, accounts: Accounts) -> Iterator[Problem]:
+    """Streams of which no record was ever good, and some are in quarantine, be they few: a file is a record then."""
+    counts = accounts.to_dict()
+    for item in engine.pipeline.inputs:
+        if 0 < counts[f"{item.role}_records"] <= counts[f"{item.role}_quarantined"]:
+            columns = ["reason", "detail"]
+            yield all_bad(item, engine.lake.delta.read("quarantine", [("stream", "=", item.name)], columns))
 
 
 def _took_nothing(pipeline: Pipeline, accounts: Accounts, passed_over: int) -> Iterator[Problem]:

@@ -32,15 +32,9 @@ if TYPE_CHECKING:
 
 
 def gc(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    dry_run: bool = False,
-    wait: float = 60.0,
-    lake_exists: bool = False,
-) -> dict[str, Any]:
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
+    dry_run: bool = False, wait: float = 60.0, lake_exists: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Collect old claims, rows and history, compact small files, remove unreferenced ones.
 
     `wait`: seconds for batches under way. Errors: ClockError; all but the last is done by then.
@@ -59,14 +53,9 @@ def gc(
 
 
 def reshard(
-    spark: None,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    shards: int | None = None,
-    since: str | None = None,
-) -> dict[str, Any]:
+    spark: None, pipeline: Pipeline, replica: str, report: Reporter, *,
+    shards: int | None = None, since: str | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Spread events from `since` (ISO 8601; default: as soon as is safe) over other shards; without `shards`, look."""
     delta = open_tables(pipeline)
     if since and shards is None:
@@ -82,14 +71,9 @@ def reshard(
 
 
 def rebuild(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    what: str = "registry",
-    replace: bool = False,
-) -> dict[str, Any]:
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
+    what: str = "registry", replace: bool = False,
+) -> dict[str, Any]:  # fmt: skip
     """Rebuild a lost registry or journal (`what`) from outputs and landed tables, while no join runs."""
     lake, now = open_lake(spark, pipeline), clock.careful_now(pipeline.root)
     if what == "journal":
@@ -98,17 +82,10 @@ def rebuild(
 
 
 def forget(
-    spark: Session,
-    pipeline: Pipeline,
-    replica: str,
-    report: Reporter,
-    *,
-    where: str | None = None,
-    ids: str | None = None,
-    request: str | None = None,
-    apply: bool = False,
+    spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
+    where: str | None = None, ids: str | None = None, request: str | None = None, apply: bool = False,
     wait: float = 60.0,
-) -> dict[str, Any]:
+) -> dict[str, Any]:  # fmt: skip
     """Say which events are meant and what holds their records, or, with `apply`, take the records out of all tables.
 
     `where`: conditions, one a line; `ids`: file of ids. Neither: all that was ever forgotten, once more.

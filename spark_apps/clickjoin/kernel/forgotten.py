@@ -49,8 +49,7 @@ def without_records(good: pa.Table, known: Forgotten, *, foreign: bool) -> pa.Ta
         gone = to_numpy(pc.is_in(good["event_id"], value_set=pc.unique(known.keys["event_id"])))
     else:
         gone = found_among(good, known.keys)
-    rows = _with(good, "payload", gone, EMPTIED)
-    return _with(rows, "primary_id", gone, NO_ID) if foreign else rows
+    return _with(_with(good, "payload", gone, EMPTIED), "primary_id", gone, NO_ID if foreign else None)
 
 
 def without_bytes(bad: pa.Table, known: Forgotten) -> pa.Table:

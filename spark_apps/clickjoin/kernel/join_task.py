@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from clickjoin.kernel.arrays import in_halves, mask, number_array, scalar, to_numpy, where
 from clickjoin.kernel.event_key import first_of, first_of_id
 from clickjoin.kernel.filesystem import fetch
-from clickjoin.kernel.lookup import Files
-from clickjoin.kernel.parquet_rows import of_batch
+from clickjoin.kernel.parquet_rows import Files, of_batch
 from clickjoin.kernel.resolving import Job, reported, resolve
 from clickjoin.kernel.waiting import first_try
 

@@ -54,7 +54,8 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     facts |= span_of(place.bucket_seconds, good, "event_time", "")
     if place.stream == "foreign":
         facts |= span_of(place.bucket_seconds, good, "primary_time", "named_")
-    made = {
+    made = {"match_key": good["primary_id"]} if place.stream == "primary" else {}
+    made |= {
         "bucket": buckets_of(good["event_time"], place.bucket_seconds),
         "shard": number_array(_shards(good, place), pa.int32()),
     }

@@ -5,17 +5,17 @@ Runs on executors, which need no clickjoin.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, distinct, equi_join, int64_array, mask, rows_at, scalar, to_numpy
-from clickjoin.kernel.data_skipping import Ends, near
 from clickjoin.kernel.event_key import doubled, first_of, found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED
-from clickjoin.kernel.parquet_rows import KEYS, TimeRanges, scan_by_key
+from clickjoin.kernel.parquet_rows import KEYS, Files, TimeRanges
+from clickjoin.kernel.touches import pick
 from clickjoin.model.ids import Around
 
 _TIME = pa.timestamp("us", "UTC")
@@ -29,27 +29,6 @@ _FEW_A_FILE = 200  # events: of so few each column costs more than its rows
 _LAST = 1 << 62  # microseconds, further than any time lies
 
 
-class Files(NamedTuple):
-    """Data files below a folder, and the event times that each can hold."""
-
-    root: str
-    paths: tuple[str, ...]
-    ends: Ends
-
-    def near(self, when: TimeRanges) -> list[str]:
-        """Those that can hold such times."""
-        if not len(when.starts) or not self.paths:
-            return []
-        return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
-
-    def rows(self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema, *, others: bool = False) -> pa.Table:
-        """Rows with one of these ids, from the files that can hold them; `others`: see parquet_scan.scan_by_key."""
-        files = self.near(when)
-        if not files:
-            return pa.Table.from_batches([], schema)
-        return scan_by_key(self.root, files, ids, when, schema, others=others)
-
-
 def look_up(
     new: pa.Table, primary: Files, around: Around | None, floor: int | None
 ) -> tuple[np.ndarray[Any, Any], pa.Table]:
@@ -60,6 +39,8 @@ def look_up(
     """
     if not new.num_rows:
         return np.zeros(0, np.int64), pa.Table.from_batches([], _HELD)
+    if around and around.pick:
+        return pick(new, primary, around, floor)
     ids, when = new["primary_id"], _times(new, around)
     held = first_landed(primary, ids, when) if around is None else primary.rows(ids, when, _HELD)
     if floor is not None:
@@ -68,6 +49,16 @@ def look_up(
     if pc.any(emptied).as_py():  # another copy of the event may hold its record still
         held = held.filter(bool_array(~found_among(held, held.filter(emptied))))
     return paired(new, held, around)
+
+
+def as_found(rows: pa.Table, found: pa.Table, around: Around | None) -> pa.Table:
+    """Events with the time of the primary event that was found for each, and its id where they named a key."""
+    named = {"primary_time": found["event_time"]}
+    if around and around.pick:
+        named["primary_id"] = found["event_id"]
+    for name, column in named.items():
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows
 
 
 def _times(new: pa.Table, around: Around | None) -> TimeRanges:

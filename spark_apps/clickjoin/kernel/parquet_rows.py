@@ -172,16 +172,17 @@ def scan_by_key(
     schema: pa.Schema,
     readers: int = 2,
     *,
+    by: str = _ID,
     others: bool = False,
 ) -> pa.Table:
     """Rows of some files below a folder whose `event_id` is one of these, and whose `event_time` lies in a stretch.
 
-    Rows of other times may be among them where the stretches have a length. `others`: so may rows of other ids at a
-    wanted time, while rows are not many more than ids; to check each id takes longer than all else. Columns out: the
-    schema's, which names both; unknown ones null. Errors: FileNotFoundError where a file has gone, ArrowInvalid where
-    one is damaged.
+    Rows of other times may be among them where the stretches have a length. `by`: the column that is compared, if it is
+    another. `others`: so may rows of other ids at a wanted time, while rows are not many more than ids; to check each
+    id takes longer than all else. Columns out: the schema's, which names both; unknown ones null. Errors:
+    FileNotFoundError where a file has gone, ArrowInvalid where one is damaged.
     """
-    wanted = WantedIds(ids, others=others)
+    wanted = WantedIds(ids, others=others, by=by)
 
     def one(file: str) -> list[pa.RecordBatch]:
         with open_file(root, file) as opened:
@@ -215,7 +216,7 @@ def _groups(metadata: Any, when: TimeRanges) -> Iterator[tuple[Array, Array | No
 def _of_groups(
     file: pq.ParquetFile, groups: Array, wanted: WantedIds, times: Array | None, schema: pa.Schema
 ) -> pa.Table:
-    first = _ID if times is None else _TIME
+    first = wanted.by if times is None else _TIME
     found = _read(file, groups, [first])[first]
     at = np.flatnonzero(wanted.among(found)) if times is None else _where(found, times)
     if not len(at):
@@ -256,8 +257,8 @@ ROWS_TO_HOLD = 1_000  # until all are checked against the ids at once: of times 
 class WantedIds:
     """Ids that are looked for: their hash table is made when it is first asked for."""
 
-    def __init__(self, ids: Any, *, others: bool) -> None:
-        self._ids, self._others = ids, others
+    def __init__(self, ids: Any, *, others: bool, by: str = _ID) -> None:
+        self._ids, self._others, self.by = ids, others, by
         self._unique: pa.Array | None = None
 
     def among(self, ids: Any) -> np.ndarray[Any, Any]:
@@ -268,9 +269,32 @@ class WantedIds:
 
     def only(self, rows: pa.Table, asked: int) -> pa.Table:
         """Rows whose id is wanted; all where others may be among them and they are not many more than was asked for."""
-        few = self._others and rows.num_rows <= 2 * asked + ROWS_TO_HOLD and not rows[_ID].null_count
-        return rows if few else where(rows, self.among(rows[_ID]))
+        few = self._others and rows.num_rows <= 2 * asked + ROWS_TO_HOLD and not rows[self.by].null_count
+        return rows if few else where(rows, self.among(rows[self.by]))
 
     def few(self, rows: pa.Table, asked: int) -> pa.Table:
         """The same of some of the rows, which are held as they are while they are few."""
         return rows if rows.num_rows <= ROWS_TO_HOLD else self.only(rows, asked)
+
+
+class Files(NamedTuple):
+    """Data files below a folder, and the event times that each can hold."""
+
+    root: str
+    paths: tuple[str, ...]
+    ends: Ends
+
+    def near(self, when: TimeRanges) -> list[str]:
+        """Those that can hold such times."""
+        if not len(when.starts) or not self.paths:
+            return []
+        return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
+
+    def rows(
+        self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema, by: str = _ID, *, others: bool = False
+    ) -> pa.Table:
+        """Rows with one of these ids, from the files that can hold them; `by`, `others`: see scan_by_key."""
+        files = self.near(when)
+        if not files:
+            return pa.Table.from_batches([], schema)
+        return scan_by_key(self.root, files, ids, when, schema, by=by, others=others)

@@ -18,8 +18,8 @@ from clickjoin.kernel.arrays import distinct, mask, rows_at, scalar, text_array,
 from clickjoin.kernel.data_file import DataFile, Target, write
 from clickjoin.kernel.event_key import first_of, micros, values_of
 from clickjoin.kernel.filesystem import fetch
-from clickjoin.kernel.lookup import Files, first_landed, look_up, none_needed
-from clickjoin.kernel.parquet_rows import TimeRanges, of_times
+from clickjoin.kernel.lookup import as_found, first_landed, look_up, none_needed
+from clickjoin.kernel.parquet_rows import KEYS, Files, TimeRanges, of_times
 from clickjoin.kernel.resolving import adapted
 from clickjoin.model.ids import Around
 
@@ -102,8 +102,7 @@ def rebuilt(job: Job, part: Part) -> Done:
     new = rows.append_column("payload", values_of(rows, records, "payload"))
     new = where(new, to_numpy(pc.is_valid(new["payload"])))
     at, found = _looked_up(job, new)
-    matched = rows_at(new, at)
-    matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
+    matched = as_found(rows_at(new, at), found, job.around)
     out, made = adapted(job.adapter, job.made, matched, found)
     done = Done(
         held.num_rows, rows.num_rows, rows.num_rows - new.num_rows, new.num_rows - len(at), len(at) - len(out),
@@ -142,9 +141,18 @@ def _times(rows: pa.Table) -> TimeRanges:
 def _looked_up(job: Job, new: pa.Table) -> tuple[np.ndarray[Any, Any], pa.Table]:
     if job.alone:
         return none_needed(new)
+    if job.around and job.around.pick:
+        return look_up(_with_keys(job, new), job.primary, job.around, None)
     names = mask(pc.is_valid(new["primary_id"]))
     if job.around is None:
         names &= mask(pc.is_valid(new["primary_time"]))
     some = np.flatnonzero(names)
     at, found = look_up(rows_at(new, some), job.primary, job.around, None)
     return some[at], found
+
+
+def _with_keys(job: Job, new: pa.Table) -> pa.Table:
+    """Events with the key that they named, in the place of the primary event that was picked by it."""
+    landed = job.foreign.rows(new["event_id"], _times(new), pa.schema([*KEYS, _NAMED.field("primary_id")]))
+    keys = values_of(new, first_of(landed, ()), "primary_id")
+    return new.set_column(new.schema.get_field_index("primary_id"), "primary_id", keys)

@@ -21,8 +21,8 @@ from clickjoin.kernel.data_file import DataFile, Target, write_each
 from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros, values_of
 from clickjoin.kernel.forgotten import EMPTIED
 from clickjoin.kernel.id_filter import ids_among
-from clickjoin.kernel.lookup import Files, look_up, names_forgotten, none_needed
-from clickjoin.kernel.parquet_rows import KEYS, TimeRanges
+from clickjoin.kernel.lookup import as_found, look_up, names_forgotten, none_needed
+from clickjoin.kernel.parquet_rows import KEYS, Files, TimeRanges
 from clickjoin.kernel.waiting import TRIED, Tries, moment_scalar, tried
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import Around, claims_order
@@ -40,7 +40,7 @@ class Job(NamedTuple):
     `around`: how far from its event a primary event can lie, where its time is not known; `targets`: tables, by
     name; `made`: what the adapter gives; `tries`: when an event is tried again, and when it is given up; `alone`: one
     stream, whose events need no primary event; `by_id`: an id names one event, whatever its time; `fixed`: the batch's
-    claims are committed, and nothing else is claimed.
+    claims are committed, and nothing else is claimed; `forgets`: of joins by a key, whether anything was forgotten.
     """
 
     batch: int
@@ -60,6 +60,7 @@ class Job(NamedTuple):
     alone: bool = False
     by_id: bool = False
     fixed: bool = False
+    forgets: bool = False
 
 
 class _Decided(NamedTuple):
@@ -87,17 +88,29 @@ def _decide(job: Job, claims: Files, rows: pa.Table) -> _Decided:
     taken, false_positives = _taken(job, claims, rows)
     expired = ~taken & lie_before(rows, job.boundary)
     new = where(rows, ~taken & ~expired)
-    at, found = none_needed(new) if job.alone else look_up(new, job.primary, job.around, job.floor)
+    over = job.tries.over(new)
+    at, found = _looked_up(job, new, over)
     waits = np.ones(new.num_rows, np.bool_)
     waits[at] = False
-    over = waits & job.tries.over(new)
-    matched = _at_time_of(rows_at(new, at), found)
+    over &= waits
+    matched = as_found(rows_at(new, at), found, job.around)
     out, made = adapted(job.adapter, job.made, matched, found)
     by_status = {
         "repeat": where(rows, taken), "expired": where(rows, expired), "pending": where(new, waits & ~over),
         "unjoinable": where(new, over), "joined": rows_at(matched, out), "filtered": _without(matched, out),
     }  # fmt: skip
     return _Decided(by_status, made, {"false_positives": false_positives})
+
+
+def _looked_up(job: Job, new: pa.Table, over: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """Events with their primary events, see look_up; by a key and time those alone that are `over`: decided now."""
+    if job.alone:
+        return none_needed(new)
+    if not job.tries.decides:
+        return look_up(new, job.primary, job.around, job.floor)
+    due = np.flatnonzero(over)
+    at, found = look_up(rows_at(new, due), job.primary, job.around, job.floor)
+    return due[at], found
 
 
 def _by_claims(job: Job, claims: Files, rows: pa.Table) -> _Decided:
@@ -114,7 +127,7 @@ def _by_claims(job: Job, claims: Files, rows: pa.Table) -> _Decided:
     held = where(rows.append_column("outcome", outcome), mine)
     # What a batch has claimed is there until it is settled, wherever the floor stands by then.
     at, found = none_needed(held) if job.alone else look_up(held, job.primary, job.around, None)
-    matched, alone = _at_time_of(rows_at(held, at), found), _without(held, at)
+    matched, alone = as_found(rows_at(held, at), found, job.around), _without(held, at)
     due = mask(pc.equal(matched["outcome"], scalar("joined")))
     out, made = adapted(job.adapter, job.made, where(matched, due), where(found, due))
     unfound = mask(pc.equal(alone["outcome"], scalar("joined")))
@@ -134,11 +147,6 @@ def _by_claims(job: Job, claims: Files, rows: pa.Table) -> _Decided:
     return _Decided(by_status, made, {"false_positives": 0, "dropped": dropped})
 
 
-def _at_time_of(rows: pa.Table, found: pa.Table) -> pa.Table:
-    """Events with the time of the primary event that was found for each."""
-    return rows.set_column(rows.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
-
-
 def _own_claims(job: Job, claims: Files, rows: pa.Table) -> pa.ChunkedArray:
     """What the batch has claimed each event as; null where it has not. A claim lies at its event's own time."""
     found = claims.rows(rows["event_id"], TimeRanges(distinct(micros(rows))), _CLAIM)
@@ -148,6 +156,8 @@ def _own_claims(job: Job, claims: Files, rows: pa.Table) -> pa.ChunkedArray:
 def _forgotten(job: Job, rows: pa.Table) -> np.ndarray[Any, Any]:
     """Which events had their own record, or their primary event's, forgotten."""
     own = mask(pc.equal(rows["payload"], scalar(EMPTIED)))
+    if job.tries.decides:  # a forgotten primary event has no key any more; verification finds what was not forgotten
+        return own | job.forgets
     return own if job.alone or own.all() else own | names_forgotten(rows, job.primary, job.around)
 
 

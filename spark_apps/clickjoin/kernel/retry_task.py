@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 from clickjoin.kernel.arrays import distinct, in_halves, mask, scalar, to_numpy, where
 from clickjoin.kernel.event_key import first_of, first_of_id, micros, values_of
 from clickjoin.kernel.filesystem import fetch
-from clickjoin.kernel.lookup import Files
-from clickjoin.kernel.parquet_rows import KEYS, TimeRanges
+from clickjoin.kernel.parquet_rows import KEYS, Files, TimeRanges
 from clickjoin.kernel.resolving import Job, reported, resolve
 
 _RECORD = pa.schema([*KEYS, ("payload", pa.string()), ("round", pa.int32()), ("batch", pa.int64()),

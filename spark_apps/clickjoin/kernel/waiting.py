@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import int64_array, mask, number_array, scalar, to_numpy
+from clickjoin.kernel.forgotten import NO_ID
 from clickjoin.model.ids import MICROS
 
 _TIME, _TEXT = pa.timestamp("us", "UTC"), pa.string()
@@ -39,7 +40,7 @@ class Tries(NamedTuple):
 
     `planned`: when, microseconds; `first`, `backoff`, `longest`: as in section `retry`, seconds. An event is given up
     at try `most` where it was first seen by `oldest`, or where its primary's stream is past `passed` (microseconds;
-    None: none is given up by that).
+    None: none is given up by that). `decides`: no event is joined before it would be given up.
     """
 
     planned: int
@@ -50,6 +51,7 @@ class Tries(NamedTuple):
     most: int = 0
     oldest: int = 0
     passed: int | None = None
+    decides: bool = False
 
     def absent(self, rows: pa.Table) -> np.ndarray[Any, Any]:
         """Events whose primary event would lie where its stream is known to hold no more: at their own at the latest.
@@ -62,13 +64,18 @@ class Tries(NamedTuple):
         return mask(pc.less(at, moment_scalar(self.passed)))
 
     def over(self, rows: pa.Table) -> np.ndarray[Any, Any]:
-        """Events that wait no longer. Columns in: those of `absent`, attempt (before this try), first_seen."""
+        """Events that wait no longer. Columns in: those of `absent`, primary_id, attempt (before this try), first_seen.
+
+        Where it `decides`, an event without a key has nothing to wait for.
+        """
+        over = self.absent(rows)
+        if self.decides and rows.num_rows:
+            over = over | mask(pc.equal(rows["primary_id"], scalar(NO_ID)))
         if not self.again:
-            return np.zeros(rows.num_rows, np.bool_)
+            return over
         often = mask(pc.greater_equal(tried(rows), number_array([self.most], _INT)[0]))
         long = mask(pc.less_equal(rows["first_seen"], moment_scalar(self.oldest)))
-        over: np.ndarray[Any, Any] = (often & long) | self.absent(rows)
-        return over
+        return over | (often & long)
 
     def states(self, rows: pa.Table, status: str) -> dict[str, Any]:
         """What table `pending` says of events of one status besides their own columns and the batch's."""

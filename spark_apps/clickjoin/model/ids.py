@@ -6,7 +6,7 @@ import re
 import zlib
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from clickjoin.model.field_path import TypedColumn
 from clickjoin.model.where import Where
@@ -77,11 +77,20 @@ def crc_of(event_id: str) -> int:
     return zlib.crc32(event_id.encode())
 
 
+# Of joins by a key and time: records of one id and key no further apart are one primary event, at the earliest of their
+# times; microseconds.
+COPIES_WITHIN = 3600 * MICROS
+
+
 class Around(NamedTuple):
-    """How long before its event, and after it, a primary event can lie whose time is not known; microseconds."""
+    """How long before its event, and after it, a primary event can lie whose time is not known; microseconds.
+
+    `pick`: `last` or `first` of those with the event's key; empty where the event names one by its id.
+    """
 
     back: int
     ahead: int
+    pick: str = ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,9 @@ class RecordSpec:
     ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
     `typed`: columns of the output whose values have to fit their types. `records`: keys to an array in each line whose
     elements are the records. `where`: which records are the stream's; None where all are.
-    `bare_times`: times of Parquet that name no zone are in that of their form.
+    `bare_times`: times of Parquet that name no zone are in that of their form. `key`: `primary_id` are no columns of an
+    id, but of the key that both streams are matched by: `all` of them, or the `first` that is set; a record without
+    it has an empty one.
     """
 
     event_id: tuple[str, ...]
@@ -128,6 +139,7 @@ class RecordSpec:
     records: tuple[str, ...] = ()
     where: Where | None = None
     bare_times: bool = False
+    key: Literal["", "all", "first"] = ""
 
     def without_limits(self) -> RecordSpec:
         """The same for a record that was judged by other limits, which may have been raised or lowered since."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from clickjoin.chain.output_watermark import Upstream
 from clickjoin.chain.rests_on import rests_on
-from clickjoin.chain.source import OutputSource
+from clickjoin.chain.source import OutputSource, Upstream
 from clickjoin.config import OfPipeline
 from clickjoin.config.one_stream import output_name
 from clickjoin.dispatcher.dispatcher import Dispatcher

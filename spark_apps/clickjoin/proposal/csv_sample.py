@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 _SEPARATORS = ",;\t|"
 _FIELDS, _COMMENT = "#Fields:", "#"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d\d/\d\d|\d\d:\d\d")
 _FIRST = 20  # lines of a file by which its separator is known
 
 Row = list[str]
@@ -98,6 +100,6 @@ def _are_headers(lines: Sequence[Row]) -> bool:
 
 
 def _is_header(fields: Sequence[str]) -> bool:
-    """Whether a line names columns: no numbers, none empty, none twice."""
+    """Whether a line names columns: no numbers, no dates, none empty, none twice."""
     numbers = any(field.replace(".", "").replace("-", "").replace(":", "").isdigit() for field in fields)
-    return all(fields) and len(set(fields)) == len(fields) and not numbers
+    return all(fields) and len(set(fields)) == len(fields) and not numbers and not any(map(_DATE.search, fields))

@@ -13,14 +13,16 @@ import yaml
 
 from clickjoin.config import OfPipeline
 from clickjoin.config.sections import Registry
+from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import FieldPath, parse_path, path_text
 from clickjoin.model.places import RECORDS, is_on_s3
 from clickjoin.model.span import seconds_of, span_text
 from clickjoin.proposal.columns import as_time, type_of
-from clickjoin.proposal.guess import Choice, Guess, guess, guess_one
+from clickjoin.proposal.guess import Choice, Guess, guess_one
 from clickjoin.proposal.logs import Log, look
-from clickjoin.proposal.one_log import divided
+from clickjoin.proposal.one_log import divided, narrowed
 from clickjoin.schemas import JOINED
+from clickjoin.sources.shared_files import REMEDY, SHARED, said, shared_files
 
 PRIMARY_RECORDS, FOREIGN_RECORDS = 100_000, 5_000
 ONE_LOG_RECORDS = 20_000  # each two kinds of which are tried
@@ -49,7 +51,9 @@ def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") ->
     Errors: ConfigError where a glob names no file with a whole record.
     """
     logs, found = _looked(_place(folder, primary), _place(folder, foreign), str(folder / "lake"))
-    streams = {"primary": found.primary, "foreign": found.foreign}
+    identity = found.foreign.get("identity")
+    foreign_fields = {name: choice for name, choice in found.foreign.items() if name != "identity"}
+    streams = {"primary": found.primary, "foreign": foreign_fields}
     choices = {f"{name}.{field}": choice for name, fields in streams.items() for field, choice in fields.items()}
     lines = [
         "# Proposed from the logs by `clickjoin init --from-logs`. Check what is not sure, then `clickjoin validate`.",
@@ -57,18 +61,25 @@ def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") ->
         f"lake: {_quoted(str(folder / 'lake'))}",
         _ENGINE,
         *(line for name, log in logs.items() for line in _stream(name, log, streams[name])),
-        *_retention(found.foreign["primary_time"].value),
+        *_retention(found.foreign["primary_time"].value if "primary_time" in found.foreign else None),
+        *_registry(identity),
         *_output(logs, streams),
     ]
-    return Proposal("\n".join(lines) + "\n", choices)
+    return Proposal("\n".join(lines) + "\n", choices | ({"registry.identity": identity} if identity else {}))
+
+
+def _registry(identity: Choice | None) -> list[str]:
+    return [f"registry: {{identity: {identity.value}}}  # {identity.sure}: {identity.why}"] if identity else []
 
 
 def _looked(primary: str, foreign: str, lake: str) -> tuple[dict[str, Log], Guess]:
     """The logs of both streams, and what is proposed for them; of one log its records of either kind."""
     if primary == foreign:
         return divided(look(primary, ONE_LOG_RECORDS, lake))
+    if shared := shared_files(primary, foreign):
+        raise ConfigError(f"{said(shared)} {SHARED}", remedy=REMEDY)
     logs = {"primary": look(primary, PRIMARY_RECORDS, lake), "foreign": look(foreign, FOREIGN_RECORDS, lake)}
-    return logs, guess(logs["primary"], logs["foreign"])
+    return narrowed(logs["primary"], logs["foreign"])
 
 
 def _retention(primary_time: Any) -> Iterator[str]:
@@ -94,7 +105,7 @@ def propose_one(stream: str, folder: Path, called: str = "events") -> Proposal:
         f"lake: {_quoted(str(folder / 'lake'))}",
         _ENGINE,
         *_stream("stream", log, fields),
-        *([f"registry: {{identity: {identity.value}}}  # {identity.sure}: {identity.why}"] if identity else []),
+        *_registry(identity),
     ]
     choices = {f"stream.{name}": choice for name, choice in fields.items()}
     return Proposal("\n".join(lines) + "\n", choices | ({"registry.identity": identity} if identity else {}))
@@ -119,8 +130,9 @@ def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
 
 
 def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iterator[str]:
+    match = [streams["foreign"]["match"]] if "match" in streams["foreign"] else []
     used = {
-        name: {column for choice in fields.values() for column in _named(choice.value)}
+        name: {column for choice in (*fields.values(), *match) for column in _named(choice.value)}
         for name, fields in streams.items()
     }
     columns = proposed_columns(logs, used)
@@ -135,7 +147,9 @@ def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iter
 
 def _named(value: Any) -> tuple[str, ...]:
     if isinstance(value, dict):
-        column = value.get("column")
+        column = value.get("column") or value.get("on")
+        if isinstance(column, dict):
+            return tuple(column.values())
         return tuple(column) if isinstance(column, list) else (str(column),)
     return value if isinstance(value, tuple) else (str(value),)
 

@@ -46,16 +46,23 @@ class Guess:
 
 
 def guess(primary: Log, foreign: Log) -> Guess:
-    """Propose ids, times and the look-up of two logs."""
+    """Propose ids, times and the look-up of two logs; `identity` in `foreign` where its sender stamps events again."""
     ids, named = id_columns(primary), id_columns(foreign)
     lookup = lookup_of(ids, named)
     primary_id = Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else own_id(ids)
     at_primary, micros = time_of(primary, ids, primary_id.value)
     foreign_id = own_id(named, avoid=lookup[1] if lookup else ())
+    if "FILL_IN" in foreign_id.value:
+        foreign_id = id_sent_again(foreign, named, avoid=lookup[1] if lookup else ()) or foreign_id
     at_foreign, event_micros = time_of(foreign, named, foreign_id.value)
+    identity: dict[str, Choice] = {}
     if moved := _moved(named, foreign_id.value, event_micros):
-        why = f"{foreign_id.why}; {moved:,} ids come with more than one time, and count once for each"
-        foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
+        if differ_in_time_alone(foreign, named, foreign_id.value):
+            why = f"{moved:,} sampled ids come with more than one time, in records that differ in nothing else"
+            identity = {"identity": Choice("id", LIKELY, why)}
+        else:
+            why = f"{foreign_id.why}; {moved:,} ids come with more than one time, and count once for each"
+            foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
     at_named = _primary_time(foreign, at_primary, found)
@@ -65,7 +72,7 @@ def guess(primary: Log, foreign: Log) -> Guess:
         at_foreign = at_foreign if own.value == "FILL_IN" else own  # what is the primary event's is not its own
     return Guess(
         {"event_id": primary_id, "event_time": at_primary},
-        {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named},
+        {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named} | identity,
     )
 
 
@@ -164,6 +171,29 @@ def own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
             sure = SURE if is_id and len(names) == 1 else LIKELY if is_id else GUESS
             return Choice(names, sure, f"{len(set(key) - {None}):,} of {len(key):,} sampled records differ in it")
     return Choice(("FILL_IN",), GUESS, "no column, nor three together, differs in nearly all records")
+
+
+def id_sent_again(log: Log, ids: Ids, avoid: tuple[str, ...] = ()) -> Choice | None:
+    """A column named like an id, of which records with the same value differ in nothing but their times.
+
+    So the sender has sent events again with new times: no column differs from record to record.
+    """
+    shares = {name: distinct_share(values) for name, values in ids.items() if is_named_id(name) and name not in avoid}
+    for name in sorted(shares, key=lambda name: -shares[name]):
+        if shares[name] >= _MOSTLY and differ_in_time_alone(log, ids, (name,)):
+            known = [value for value in ids[name] if value is not None]
+            why = f"{len(set(known)):,} different ones in {len(known):,} sampled records; the others were sent again"
+            return Choice((name,), LIKELY, why)
+    return None
+
+
+def differ_in_time_alone(log: Log, ids: Ids, key: Sequence[str]) -> bool:
+    """Whether records of the same id are the same in all that is no time."""
+    held = [values for name, values in log.columns.items() if name not in key and not as_time(name, values)]
+    found: dict[Any, list[Any]] = {}
+    rows = zip(*held, strict=True) if held else iter([()] * log.rows)
+    pairs = ((one, list(row)) for one, row in zip(keys_of(ids, key), rows, strict=True) if one)
+    return all(found.setdefault(one, row) == row for one, row in pairs)
 
 
 def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:

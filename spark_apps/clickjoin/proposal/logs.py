@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import iglob
@@ -17,25 +16,30 @@ from clickjoin.config.streams import PIPELINE
 from clickjoin.kernel.content import LONGEST, other_than_text
 from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
-from clickjoin.kernel.parse.envelopes import arrays_of_records
 from clickjoin.kernel.parse.lines import BOM
 from clickjoin.kernel.remote_file import length_of
-from clickjoin.kernel.typed_columns.by_line import leaves, value_at
 from clickjoin.model.errors import ConfigError, SourceError
 from clickjoin.model.field_path import path_text
 from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import Budget
-from clickjoin.proposal.columns import as_time, is_named_id
+from clickjoin.proposal.arrays import (
+    array_of_records,
+    array_within,
+    columns_by_name,
+    columns_of,
+    elements_of,
+    require_no_maps,
+)
 from clickjoin.proposal.csv_sample import read_csv
 from clickjoin.sources.open import open_source, opened_log
-from clickjoin.sources.sample import ELEMENTS
 
-MOST_COLUMNS = 200
 _BLOCK = 1 << 18
 _LONGEST = 64 << 20  # bytes of a line that are looked at
 _FIRST = 20  # lines of a file that show what it holds
 _MOSTLY = 0.5  # of them are JSON objects, where it is JSON: the others are banners, or cut
 _LOOK = Budget(10**9, 1 << 40)
+_OTHER_BYTES = re.compile("[\udc80-\udcff]")  # as `_lines` gives what is not UTF-8
+_FEW_ODD = 0.05
 _FEW_REPEATS = 0.8  # of records that are different, or more
 _ANY = RecordSpec(
     ("event_id",), "event_time", (), None, 0, 1 << 62, 1 << 30
@@ -48,7 +52,7 @@ class Log:
     """Records of a log: `columns` by path, each with one value a record (None where it has none).
 
     `source`: how they are read; `rows`: how many records; `bad`: lines that are none; `is_csv`: columns are the
-    header's, and all values text.
+    header's, and all values text; `within`: the elements of an array in its records, which may be the events.
     """
 
     source: Files | Delta | OfPipeline
@@ -56,6 +60,7 @@ class Log:
     rows: int
     bad: int
     is_csv: bool = False
+    within: Log | None = None
 
 
 def look(pattern: str, most: int, lake: str) -> Log:
@@ -89,11 +94,29 @@ def look(pattern: str, most: int, lake: str) -> Log:
     lines = {path: list(_lines(path, each + 1)) for path in paths}
     for path, some in lines.items():
         _require_one_a_line(path, some[:_FIRST])
+    lines, odd = _in_utf8(lines)
     sample = [line for some in lines.values() for line in some[:_FIRST]]
     objects = sum(line.lstrip().startswith("{") for line in sample)
     if objects >= _MOSTLY * len(sample):
-        return _of_json(pattern, [line for some in lines.values() for line in some[:each]])
-    return _of_csv(pattern, paths[0], [some for some in lines.values() if some], each)
+        found = _of_json(pattern, [line for some in lines.values() for line in some[:each]])
+    else:
+        found = _of_csv(pattern, paths[0], [some for some in lines.values() if some], each)
+    return replace(found, bad=found.bad + odd)
+
+
+def _in_utf8(lines: dict[str, list[str]]) -> tuple[dict[str, list[str]], int]:
+    """The lines of each file that are UTF-8, and how many are not. Errors: ConfigError where those are many."""
+    fine = {path: [line for line in some if not _OTHER_BYTES.search(line)] for path, some in lines.items()}
+    odd = {path: len(some) - len(fine[path]) for path, some in lines.items()}
+    path = max(odd, key=lambda path: odd[path])
+    if sum(odd.values()) > _FEW_ODD * sum(map(len, lines.values())):
+        raise ConfigError(
+            f"{path}: {odd[path]:,} of its first {len(lines[path]):,} lines are not UTF-8 (Latin-1, perhaps), and "
+            "would go to quarantine",
+            remedy="Let the producer write UTF-8, or convert the files, such as by iconv -f latin1 -t utf-8; then run "
+            "this again",
+        )
+    return fine, sum(odd.values())
 
 
 def _require_one_a_line(path: str, lines: Sequence[str]) -> None:
@@ -145,7 +168,7 @@ def _lines(path: str, most: int) -> Iterator[str]:
                 )
             blocks = unpack(fd, _BLOCK) if packed else plain_blocks(fd, 0, size, path, _BLOCK)
             for line in islice(_filled(blocks), most):
-                yield line.removeprefix(BOM).decode("utf-8", "replace").rstrip("\r")
+                yield line.removeprefix(BOM).decode("utf-8", "surrogateescape").rstrip("\r")
     except (OSError, SourceError, BrokenFile):
         return
 
@@ -171,14 +194,16 @@ def _once(records: Sequence[T]) -> Sequence[T]:
 def _of_json(pattern: str, lines: Sequence[str]) -> Log:
     parsed = [_object(line) for line in _once(lines)]
     objects = [record for record in parsed if record is not None]
-    array = _array_of_records(objects)
-    source = Files(kind="files", path=pattern, records=path_text(array) if array else None)
-    objects = [element for record in objects for element in _elements(record, array)]
-    return Log(source, _of_leaves(objects), len(objects), parsed.count(None))
+    require_no_maps(pattern, objects)
+    array = array_of_records(objects)
+    inside = () if array else array_within(objects)
 
+    def log_of(path: tuple[str, ...], within: Log | None = None) -> Log:
+        source = Files(kind="files", path=pattern, records=path_text(path) if path else None)
+        records = [element for record in objects for element in elements_of(record, path)]
+        return Log(source, columns_of(records), len(records), parsed.count(None), within=within)
 
-def _of_leaves(objects: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    return _columns([{path_text(path): value for path, value in leaves(one, elements=ELEMENTS)} for one in objects])
+    return log_of(array, log_of(inside) if inside else None)
 
 
 def _object(line: str) -> dict[str, Any] | None:
@@ -187,41 +212,6 @@ def _object(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
-
-
-def _elements(record: dict[str, Any], array: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The records in an object's array; it is one itself where there is none."""
-    found = value_at(record, array) if array else None
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) and found else [record]
-
-
-def _array_of_records(objects: Sequence[dict[str, Any]]) -> tuple[str, ...]:
-    """The path of an array that holds the records, where nearly all objects have one and none an id beside it.
-
-    Below other objects it is one of records if each has a time, and nothing outside of it is called an id: else it is
-    a list within an event, such as a cart's items.
-    """
-    found = Counter(path for record in objects for path in arrays_of_records(record) if all(path))
-    frequent = [path for path, count in found.most_common() if 2 * count > len(objects)]
-    return next((path for path in sorted(frequent, key=len) if _are_records(objects, path)), ())
-
-
-def _are_records(objects: Sequence[dict[str, Any]], array: tuple[str, ...]) -> bool:
-    names = {keys[-1] for record in objects for keys in _values_beside(record, array)}
-    return not any(map(is_named_id, names)) and (len(array) == 1 or _have_times(objects, array))
-
-
-def _values_beside(record: dict[str, Any], array: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Paths of an object's values that lie in no array, those inside of other objects only if the array does too."""
-    for path, value in leaves(record, elements=1):
-        keys = tuple(step for step in path if isinstance(step, str))
-        if keys == path and isinstance(value, str | int) and (len(path) == 1 or len(array) > 1):
-            yield keys
-
-
-def _have_times(objects: Sequence[dict[str, Any]], array: tuple[str, ...]) -> bool:
-    columns = _of_leaves([one for record in objects for one in _elements(record, array)])
-    return any(as_time(name, values) for name, values in columns.items())
 
 
 def _require_line_ends(paths: Sequence[str]) -> None:
@@ -241,14 +231,10 @@ def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) 
         _require_line_ends([path])
         raise ConfigError(
             f"{path}: none of its {found.bad:,} first lines is a JSON object or a record of CSV",
-            remedy="Let lines end in a newline, or CR and newline, and write one record a line",
+            remedy="Let lines end in a newline, or CR and newline, and write one record a line; nothing may stand "
+            "before the line that names the columns",
         )
     records = [dict(record) for record in _once(found.records)]
     named = {} if ".csv" in path.rsplit("/", 1)[-1] else {"format": "csv"}
     source = Files(kind="files", path=pattern, **found.written, **named)
-    return Log(source, _columns(records), len(records), found.bad, is_csv=True)
-
-
-def _columns(records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    names = list(dict.fromkeys(name for record in records for name in record))[:MOST_COLUMNS]
-    return {name: [record.get(name) for record in records] for name in names}
+    return Log(source, columns_by_name(records), len(records), found.bad, is_csv=True)

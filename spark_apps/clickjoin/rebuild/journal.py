@@ -40,7 +40,7 @@ _Offsets = dict[str, tuple[SourceOffset, ...]]
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class JournalSummary:
     """Newest batch by `replica/sequence`, partitions that go on or are read again, entries of the timeline in force.
 
     `old`: where a journal that was there has been put.
@@ -53,7 +53,7 @@ class Rebuilt:
     old: str | None = None
 
 
-def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
+def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> JournalSummary:
     """Rebuild table `journal`. No join may run meanwhile.
 
     Errors: ConfigError where a journal is there, and `replace` was not asked for.
@@ -62,7 +62,7 @@ def rebuild_journal(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: b
         return _rebuild(pipeline, lake, folders, now, replace=replace)
 
 
-def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, replace: bool) -> Rebuilt:
+def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, replace: bool) -> JournalSummary:
     delta = lake.delta
     facts, old = gather(delta, pipeline.pipeline), _make_way(delta, folders, now, replace)
     places = _places(pipeline, lake)
@@ -84,7 +84,7 @@ def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetim
         plan = BatchPlan(pipeline.pipeline, replica, sequence, number, int(now.timestamp() * MICROS),
                          offsets=offsets, snapshot=True)  # fmt: skip
         _write(delta, plan, seen[replica, sequence])
-    return Rebuilt({"/".join(key): number for key, number in numbers.items()}, resumed, again, timeline, old)
+    return JournalSummary({"/".join(key): number for key, number in numbers.items()}, resumed, again, timeline, old)
 
 
 def _make_way(delta: Tables, folders: TableFolders, now: datetime, replace: bool) -> str | None:

@@ -17,14 +17,15 @@ from clickjoin.agreement.mark_repaired import account
 from clickjoin.dispatcher.journal import Journal, sequences
 from clickjoin.forgotten.known import is_any
 from clickjoin.lake.folders import TableFolders, moving_tables
+from clickjoin.lake.log_entries import read_log
 from clickjoin.lake.restored_log import UNKNOWN, go_on_after
-from clickjoin.model.errors import BatchError, ConfigError
+from clickjoin.model.errors import BatchError, ConfigError, LakeError
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EVENT_KEY, bucket_at, bucket_start, claims_order
 from clickjoin.model.shards import Timeline
 from clickjoin.model.txn import Txn
-from clickjoin.rebuild.timeline import whole_timeline
 from clickjoin.registry.boundary import advance, load_boundary
+from clickjoin.registry.shards import fenced, fixed, load_timeline
 from clickjoin.schemas import REGISTRY
 from clickjoin.spark.rows import first_of_key
 
@@ -35,12 +36,47 @@ if TYPE_CHECKING:
     from clickjoin.engines.port import Lake
     from clickjoin.engines.tables_port import Tables
 
+_RESTORE = "Restore the newest copy of `shard_timeline`"
+
+
+def whole_timeline(pipeline: Pipeline, lake: Lake, now: datetime) -> Timeline:
+    """The timeline, with what it had lost written again. No join may run meanwhile.
+
+    Errors: LakeError where an entry is lost that cannot be known: the journal lost its fence too, and rows have landed
+    by it.
+    """
+    _write_again(pipeline, lake.delta, now)
+    timeline = load_timeline(lake.delta)
+    for table in ("foreign", "pending", "unjoinable"):
+        _require_placed(lake, table, timeline)
+    return timeline
+
+
+def _write_again(pipeline: Pipeline, delta: Tables, now: datetime) -> None:
+    there = set(delta.read("shard_timeline", columns=["from_time"])["from_time"].to_pylist())
+    lost = {since: n for since, n in sorted(fenced(read_log(delta.path("journal")).txns).items()) if since not in there}
+    rows = [{"from_time": t, "shards": n, "added_at": now, **fixed(pipeline)} for t, n in lost.items()]
+    if rows:
+        number = delta.latest_txn_version("shard_timeline", "timeline") + 1
+        delta.append("shard_timeline", rows, Txn("timeline", number))
+
+
+def _require_placed(lake: Lake, table: str, timeline: Timeline) -> None:
+    rows = lake.read(table).where(F.expr(f"shard != {timeline.sql()}")).select("event_id", "event_time", "shard")
+    for row in rows.limit(1).collect():
+        raise LakeError(
+            f"{lake.delta.path(table)}: event {row['event_id']} of {row['event_time']} lies in shard {row['shard']}, "
+            f"where no entry of {lake.delta.path('shard_timeline')} would put it: one is lost",
+            remedy=_RESTORE,
+        )
+
+
 _BESIDE = "registry.rebuilding"
 _OUTPUTS = ("joined", "filtered", "unjoinable")
 
 
 @dataclass(frozen=True)
-class Rebuilt:
+class RegistrySummary:
     """Claims written, by outcome; the event time that they reach back to; where the old registry was put."""
 
     claims: dict[str, int]
@@ -52,7 +88,7 @@ class Rebuilt:
         return asdict(self) | {"since": self.since.isoformat() if self.since else None}
 
 
-def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> Rebuilt:
+def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = False) -> RegistrySummary:
     """Rebuild the registry from `joined`, `filtered` and `unjoinable`. No join may run meanwhile.
 
     Events older than what it reaches back to are expired from then on. Errors: ConfigError where a registry is there
@@ -69,7 +105,7 @@ def rebuild(pipeline: Pipeline, lake: Lake, now: datetime, *, replace: bool = Fa
         return _rebuild(pipeline, lake, folders, now, there=there)
 
 
-def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, there: bool) -> Rebuilt:
+def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetime, *, there: bool) -> RegistrySummary:
     delta = lake.delta
     seen = {name: delta.version(name) for name in (*_OUTPUTS, "pending", "journal")}
     since = _since(pipeline, delta, now)
@@ -86,7 +122,7 @@ def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetim
     # Claims were placed, and reach back, as these say now.
     account(delta, pipeline.pipeline, ("registry_boundary", "shard_timeline"))
     counts = lake.read("registry").groupBy("outcome").count().collect()
-    return Rebuilt({row["outcome"]: row["count"] for row in counts}, since, old)
+    return RegistrySummary({row["outcome"]: row["count"] for row in counts}, since, old)
 
 
 def _put_in_place(

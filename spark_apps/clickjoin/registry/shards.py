@@ -149,13 +149,17 @@ def _of_bare_times(pipeline: Pipeline) -> str:
 def _columns(pipeline: Pipeline) -> str:
     """What an id is made of, how far repeats lie apart where it alone is a name, and which records are whose.
 
-    The names of CSV that no header gives are part of that.
+    The names of CSV that no header gives are part of that, and the columns of the key that both are matched by.
     """
     ids, columns = pipeline.claimed.event_id, getattr(pipeline.claimed.source, "columns", None)
     alone = f" alone, repeats within {pipeline.repeats:g} s" if pipeline.by_id else ""
     sides = ((pipeline.claimed.where, "where"), (pipeline.primary.where if pipeline.primary else (), "primary where"))
     where = "".join(f" {name} {in_words(conditions)}" for conditions, name in sides if conditions)
-    return ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "") + alone + where
+    match = pipeline.match
+    on = f" match on {match.on.foreign} = {match.on.primary}" if match else ""
+    return (
+        ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "") + alone + where + on
+    )
 
 
 def _plain(name: str) -> str:

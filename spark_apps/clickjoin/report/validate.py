@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from clickjoin.config import Files, Kafka, columns_of
 from clickjoin.engines.choose import open_tables
-from clickjoin.event_store.bad_input import FEWEST, SHARE
+from clickjoin.event_store.bad_input import FEWEST, SHARE, hint
 from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.output_table import require_as_made
 from clickjoin.joiner.typed_output import shown_paths, with_types
 from clickjoin.kernel.arrays import text_array
-from clickjoin.kernel.typed_columns.by_line import has
+from clickjoin.kernel.typed_columns.by_line import has, value_at
 from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import ClickjoinError
-from clickjoin.model.field_path import path_text
+from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Budget, Problem
 from clickjoin.model.where import in_words
@@ -34,13 +35,14 @@ from clickjoin.report.status import problem_text
 from clickjoin.schemas import DEDUPLICATED, JOINED
 from clickjoin.sources.open import open_source
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Key, Sample
+from clickjoin.sources.shared_files import REMEDY, SHARED, said, shared_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clickjoin.config import AnySource, Pipeline
     from clickjoin.config.pipeline import Input
-    from clickjoin.model.field_path import TypedColumn
+    from clickjoin.model.field_path import FieldPath, TypedColumn
     from clickjoin.model.ids import Around
 
 _SHOWN = 12
@@ -56,7 +58,7 @@ _OF_NOBODY = (
 )
 _BEYOND = {
     "quarantine": "which would not be joined: fix what the lines above say",
-    "unmatched": "find no primary event: look at lookback, at ids, and at what is still to come",
+    "unmatched": "find no primary event: look at lookback or match.within, at ids, and at what is still to come",
     "doubled": "ids come with several times, and would be published once for each: see registry.identity",
 }
 _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes
@@ -82,6 +84,9 @@ def validate(pipeline: Pipeline) -> Validation:
     found = Validation([f"lake {why}"] if (why := refusal(pipeline.root)) else _of_lake(pipeline))
     found.problems += (of_adapter := _of_adapter(pipeline))
     whole = [_of_source(item, found) for item in pipeline.inputs]
+    if shared := shared_by(pipeline):
+        found.problems.append(f"foreign.source.path: {said(shared)} {SHARED}. {REMEDY}")
+    found.problems += _of_elements(pipeline, found.samples)
     found.problems += [] if of_adapter else [*_of_columns(pipeline, found.samples), *_of_process(pipeline)]
     whole_look = all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs)
     if pipeline.foreign and whole_look:
@@ -209,9 +214,6 @@ def _of_source(item: Input, found: Validation) -> bool:
     return not plan.backlog_events and sample.read < most
 
 
-_ONE_A_LINE = " (pretty-printed JSON: by `jq -c . FILE`; an array: by `jq -c '.[]' FILE`)"
-
-
 def _text(problem: Problem) -> str:
     return problem_text(problem.kind, problem.path, problem.detail).removeprefix("problem: ")
 
@@ -232,7 +234,32 @@ def _of_records(item: Input, seen: Sample) -> list[str]:
         ]
     whole = f"{seen.read - seen.good} of {seen.read} records that were looked at would go to quarantine"
     said = f"{item.section}: {whole}, most of them as {seen.bad[0].reason}: {seen.bad[0].detail}"
-    return [said + _ONE_A_LINE if seen.bad[0].reason in ("broken-json", "not-an-object") else said]
+    return [said + hint(seen.bad[0].reason)]
+
+
+def _of_elements(pipeline: Pipeline, samples: Mapping[str, Sample]) -> list[str]:
+    """That `primary_id` is in one element of an array, and others name other primary events, which are not joined."""
+    if not pipeline.foreign or "foreign" not in samples:
+        return []
+    records = [json.loads(text) for text in samples["foreign"].records]
+    found = []
+    for path in map(parse_path, pipeline.foreign.primary_id or ()):
+        more = sum(_names_several(record, path) for record in records)
+        if more > pipeline.validation.quarantine * len(records):
+            found.append(
+                f"foreign.primary_id: {path_text(path)} is of one element, and {more} of {len(records)} sampled "
+                "records have others with another value there, which are not looked up; where each element is an "
+                "event, name the array in foreign.source.records"
+            )
+    return found
+
+
+def _names_several(record: Any, path: FieldPath) -> bool:
+    at = next((at for at, step in enumerate(path) if isinstance(step, int)), None)
+    elements = value_at(record, path[:at]) if at is not None else None
+    if at is None or not isinstance(elements, list):
+        return False
+    return len({str(value) for one in elements if (value := value_at(one, path[at + 1 :])) is not None}) > 1
 
 
 def _first(name: str) -> str:
@@ -264,12 +291,15 @@ def match(primary: Sample, foreign: Sample, around: Around | None, *, whole: boo
     `around`: as of a pipeline.
     """
     times: dict[str, set[int]] = defaultdict(set)
+    by_key = around is not None and bool(around.pick)
     for key in primary.keys:
-        times[key.event_id].add(key.event_time)
+        if name := key.primary_id if by_key else key.event_id:
+            times[name].add(key.event_time)
     each = [_finds(key, times, around) for key in foreign.keys]
     found = sum(count > 0 for count in each)
     problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, around)
-    return Matches(len(foreign.keys), found, len(primary.keys), problem, sum(count > 1 for count in each))
+    several = 0 if by_key else sum(count > 1 for count in each)
+    return Matches(len(foreign.keys), found, len(primary.keys), problem, several)
 
 
 def _finds(key: Key, times: Mapping[str, set[int]], around: Around | None) -> int:
@@ -285,6 +315,11 @@ def _why_none(
 ) -> str:
     count = f"none of {len(foreign):,} foreign events finds its primary event among all {len(primary):,} that there are"
     known = next((key for key in foreign if key.primary_id in times), None)
+    if known is None and around and around.pick:
+        return (
+            f"foreign.match.on: {count}: their keys are such as {foreign[0].primary_id!r}, and those of primary events "
+            f"such as {primary[0].primary_id!r}"
+        )
     if known is None:
         return (
             f"foreign.primary_id: {count}: they name such as {foreign[0].primary_id!r}, and primary ids are such as "
@@ -293,7 +328,8 @@ def _why_none(
     at = moment(min(times[known.primary_id or ""])).isoformat()
     wanted = known.event_time if around else known.primary_time
     when = "its own time is" if around else "it says"
+    field, what = ("match.within", "keys") if around and around.pick else ("primary_time", "ids")
     return (
-        f"foreign.primary_time: {count}, although ids agree: {known.primary_id!r} is of {at}, and {when} "
+        f"foreign.{field}: {count}, although {what} agree: {known.primary_id!r} is of {at}, and {when} "
         f"{moment(wanted or 0).isoformat()} in {known.event_id!r}"
     )

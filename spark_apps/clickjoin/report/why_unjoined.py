@@ -30,6 +30,8 @@ def why_unjoined(pipeline: Pipeline, delta: DeltaReader, event: Mapping[str, Any
 def why_each(pipeline: Pipeline, delta: DeltaReader, events: Sequence[Mapping[str, Any]]) -> list[str]:
     """The same on each of some events: the ids of table `primary` are read as often as for one."""
     wanted = set(filter(None, map(_id, events)))
+    if pipeline.match:
+        return _by_key(pipeline, delta, events, wanted)
     if not wanted or pipeline.primary is None:
         return [""] * len(events)
     times: dict[str, set[datetime]] = defaultdict(set)
@@ -45,6 +47,37 @@ def why_each(pipeline: Pipeline, delta: DeltaReader, events: Sequence[Mapping[st
     return [
         _not_landed(one[0], alike.get(one, [])) if one else text for one, text in zip(absent, said, strict=True)
     ]  # fmt: skip
+
+
+def _by_key(pipeline: Pipeline, delta: DeltaReader, events: Sequence[Mapping[str, Any]], wanted: set[str]) -> list[str]:
+    """The same of joins by a key and time."""
+    times: dict[str, set[datetime]] = defaultdict(set)
+    where = [("match_key", "in", sorted(wanted))]
+    for row in delta.read("primary", where, ["match_key", "event_time"]).to_pylist() if wanted else ():
+        times[row["match_key"]].add(row["event_time"])
+    return [_by_keys_times(pipeline, event, times.get(_id(event), set())) for event in events]
+
+
+def _by_keys_times(pipeline: Pipeline, event: Mapping[str, Any], times: set[datetime]) -> str:
+    match, around, own = pipeline.match, pipeline.around, event["event_time"]
+    assert match
+    assert around
+    if not _id(event):
+        return f"Its record has no key ({match.on.foreign}), so no primary event matches it"
+    if not times:
+        return f"No primary event with its key {_id(event)!r} has landed"
+    low, high = own - timedelta(microseconds=around.back), own + timedelta(microseconds=around.ahead)
+    near = min(times, key=lambda at: abs(at - own))
+    if any(low <= at <= high for at in times):
+        return (
+            f"Primary events with its key {_id(event)!r} have landed: the {match.pick} of them is joined once the "
+            "primary stream has passed its time; after it was given up, redrive takes them up"
+        )
+    side, field = ("after", "skew") if near > high else ("before", "within")
+    return (
+        f"The nearest primary event with its key {_id(event)!r} lies {_text(abs(near - own))} {side} it "
+        f"({near.isoformat()}), which is outside of foreign.match.{field}"
+    )
 
 
 def _id(event: Mapping[str, Any]) -> str:

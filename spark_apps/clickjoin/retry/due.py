@@ -45,16 +45,24 @@ class Waiting:
 
 
 def look_ahead(
-    delta: DeltaReader, replica: str, version: int, now: datetime, far: datetime | None = None, most: int = 0
+    delta: DeltaReader,
+    replica: str,
+    version: int,
+    now: datetime,
+    far: datetime | None = None,
+    most: int = 0,
+    decided: int | None = None,
 ) -> Waiting:
     """What there is to retry, as of one version of the table: derived from the columns of a state, without records.
 
-    `far`: what falls due after it is due now; `most`: tries after which an event may be given up.
+    `far`: what falls due after it is due now; `most`: tries after which an event may be given up; `decided`
+    (microseconds): what happened before it is due, too.
     """
     last, count, due, tries = int(now.timestamp() * MICROS), 0, 0, 0
     first: int | None = None
     for rows in waiting_rows(delta, version, replica, ["due_at"]):
         at = _micros(rows, "due_at")
+        at = np.where(_lies_before(rows, decided), np.minimum(at, last), at)
         put_off = at > int(far.timestamp() * MICROS) if far else np.zeros(len(at), np.bool_)
         next_ = int(np.where(put_off, last, at).min())
         first = next_ if first is None else min(first, next_)
@@ -73,7 +81,7 @@ def due_events(ctx: Context) -> JoinInput:
         raise ValueError("a retry batch without a split of `pending`")
     try:
         files = delta.files_at("pending", part.version)
-        rows = _due_rows(delta, ctx.plan.replica, part)
+        rows = _due_rows(delta, ctx.plan.replica, part, part.passed if ctx.pipeline.match else None)
     except Exception as error:
         if not is_gone(ctx, part, error):
             raise
@@ -82,11 +90,15 @@ def due_events(ctx: Context) -> JoinInput:
     return JoinInput(own, primary_extent(ctx, own, named), rows, data_skipping.within(files, own))
 
 
-def _due_rows(delta: DeltaReader, replica: str, part: TableSplit) -> pa.Table:
-    """Events that are due, the first `limit` of them, without their records."""
+def _due_rows(delta: DeltaReader, replica: str, part: TableSplit, decided: int | None) -> pa.Table:
+    """Events that are due, the first `limit` of them, without their records. `decided`: as in look_ahead."""
     rows = arrow_schema(PENDING).empty_table().select(_COLUMNS)
     for some in waiting_rows(delta, part.version, replica, _COLUMNS):
-        due = where(some, _is_due(some, part) & in_range(some, part)).select(_COLUMNS).cast(rows.schema)
+        due = (
+            where(some, (_is_due(some, part) | _lies_before(some, decided)) & in_range(some, part))
+            .select(_COLUMNS)
+            .cast(rows.schema)
+        )
         rows = pa.concat_tables([rows, due]).sort_by(_ORDER).slice(0, part.limit)
     return rows
 
@@ -95,6 +107,10 @@ def _is_due(rows: pa.Table, part: TableSplit) -> np.ndarray[Any, Any]:
     due = _micros(rows, "due_at")
     found: np.ndarray[Any, Any] = due <= part.due
     return found if part.far is None else found | (due > part.far)
+
+
+def _lies_before(rows: pa.Table, decided: int | None) -> np.ndarray[Any, Any]:
+    return np.zeros(rows.num_rows, np.bool_) if decided is None else _micros(rows, "event_time") < decided
 
 
 def _micros(rows: pa.Table, name: str) -> np.ndarray[Any, Any]:

@@ -66,9 +66,10 @@ def _with_primary(ctx: Context, rows: DataFrame, version: int) -> DataFrame:
     So the floor of `primary` is not asked for: it may have moved since a copy of this batch gave claims back.
     """
     own, named = extents(rows, ctx.bucket_seconds)
-    marked = rows.withColumn("named_time", F.col("primary_time"))
+    kept = {name: f"kept_{name}" for name in ("primary_id", "primary_time")}
+    marked = rows.withColumns({keep: F.col(name) for name, keep in kept.items()})
     looked = look_up(ctx, marked, primary_extent(ctx, own, named), version).where("found")
-    return looked.withColumn("primary_time", F.col("named_time")).select(*rows.columns)
+    return looked.withColumns({name: F.col(keep) for name, keep in kept.items()}).select(*rows.columns)
 
 
 def _again(ctx: Context, rows: DataFrame) -> DataFrame:

@@ -20,8 +20,7 @@ from clickjoin.kernel import data_skipping
 from clickjoin.kernel.arrays import distinct, where
 from clickjoin.kernel.data_skipping import EVER
 from clickjoin.kernel.event_key import found_among, micros
-from clickjoin.kernel.lookup import Files
-from clickjoin.kernel.parquet_rows import KEYS, TimeRanges
+from clickjoin.kernel.parquet_rows import KEYS, Files, TimeRanges
 from clickjoin.lake.vacuum import is_whole
 from clickjoin.model.errors import VersionGone
 from clickjoin.model.ids import EVENT_KEY

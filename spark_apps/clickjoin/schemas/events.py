@@ -13,7 +13,7 @@ bucket       STRING    range of event time that it lies in, named by its start, 
 shard        INT       crc32(event_id) mod n, n from the timeline at event_time
 """
 _WANTED = """
-primary_id   STRING    id of the primary event that this foreign event names
+primary_id   STRING    id of the primary event that this foreign event names; with `match` the key, empty where none
 primary_time TIMESTAMP time of that primary event; null where it is only known to lie within a range
 """
 _RECORD = """
@@ -71,7 +71,15 @@ DEDUPLICATED = replace(
 PRIMARY = Table(
     "primary",
     "every good primary record (query, impression); a record that came twice is here twice and joins once",
-    columns(_IDENTITY + _RECORD + _PLACE + _BATCH + "landed_at TIMESTAMP when its batch was planned\n"),
+    columns(
+        _IDENTITY
+        + _RECORD
+        + _PLACE
+        + _BATCH
+        + "landed_at TIMESTAMP when its batch was planned\n"
+        + "match_key STRING the key that foreign events are matched by; empty where the record has none, null where "
+        "the pipeline has no `match`\n"
+    ),
     partitions=("bucket",),
     statistics=("event_time", "event_id", "batch"),
 )

@@ -24,15 +24,9 @@ if TYPE_CHECKING:
 
 
 def open_source(
-    config: AnySource,
-    *,
-    now: Callable[[], float] = time.time,
-    tasks: int = 8,
-    fence: AllowedFolders | None = None,
-    keep: bool = True,
-    here: Set[str] = frozenset(),
-    group: str = "",
-) -> Source:
+    config: AnySource, *, now: Callable[[], float] = time.time, tasks: int = 8, fence: AllowedFolders | None = None,
+    keep: bool = True, here: Set[str] = frozenset(), group: str = "",
+) -> Source:  # fmt: skip
     """The source that a stream's `source` names.
 
     `now`: seconds since 1970; `tasks`: how many read a large batch; `fence`: where files may lie, if that is not for

@@ -115,13 +115,14 @@ class Source(Protocol):
     def first_times(self, splits: Sequence[Split], spec: RecordSpec) -> dict[str, int | None]:
         """Event time (microseconds) of the first good record of each split, by path; None where there is none near.
 
-        By default the least of the whole split.
+        By default the least of all splits of a path.
         """
         found: dict[str, int | None] = {}
         for split in splits:
             records = self.read_here([split], spec)
             times = [] if records is None else records["event_time"].cast(pa.int64()).drop_null().to_pylist()
-            found[split.path] = min(times, default=None)
+            known = found.get(split.path)
+            found[split.path] = min(times if known is None else [*times, known], default=None)
         return found
 
     def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:

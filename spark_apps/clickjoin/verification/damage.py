@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from clickjoin.agreement.check import refusal, remember
 from clickjoin.agreement.facts import ACCOUNTED, JOURNAL, Facts, Key, gather
 from clickjoin.agreement.mark_repaired import account, lacking
-from clickjoin.agreement.rules import OLD_TABLE, Disagreement, disagreements
+from clickjoin.agreement.rules import BOOKS, OLD_TABLE, Disagreement, disagreements
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.lake.history import transactions
 from clickjoin.lake.log_repair import fill
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 
 
 KINDS = ("torn_log", OLD_TABLE, "overwritten_commit", MISSING, DAMAGED)
-_BOOKS = {  # nothing that is left says what they held
+# Nothing that is left says what they held: what to do.
+_BOOKS = dict.fromkeys(BOOKS, "restore it") | {
     "journal": "stop the joins, run `clickjoin journal rebuild --replace`, then `clickjoin verify --repair`",
-    "registry_boundary": "restore it",
-    "shard_timeline": "restore it",
     "forgotten": "restore it from a backup, and forget again what was forgotten since",
 }
 

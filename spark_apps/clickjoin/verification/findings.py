@@ -42,6 +42,7 @@ NOTICES = {
 }
 RECORDS = (UNREAD, OVERREAD)
 TWO_TIMES = "two_times"
+WRONG_PICK, LATE_TOUCH = "wrong_pick", "late_touch"  # of joins by a key and time
 NOT_FORGOTTEN = "not_forgotten"  # rows that hold a record of a forgotten event
 REPAIRABLE = ("lost", "claim_without_output", "output_without_claim", "doubled", "forgotten_without_claim")
 

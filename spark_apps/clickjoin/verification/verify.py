@@ -25,7 +25,7 @@ from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import Span
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import QUARANTINE
-from clickjoin.verification import id_places, records
+from clickjoin.verification import id_places, picks, records
 from clickjoin.verification.damage import Damage, examine, settle
 from clickjoin.verification.findings import (
     FAULTS,
@@ -175,7 +175,8 @@ class Verifier:
         seen = id_places.count(first)
         confirmed = self._confirm(first, seen, moment(micros))
         input_ = records.check(self._lake, self._pipeline, self._sources, first, micros, damage.tables())
-        return _Looked((*self._ids(first, seen, confirmed), *input_.counts), confirmed, input_.notes, input_.unread)
+        counts = (*self._ids(first, seen, confirmed), *picks.counts(self._lake, self._pipeline, first), *input_.counts)
+        return _Looked(counts, confirmed, input_.notes, input_.unread)
 
     def _ids(self, first: Reading, seen: dict[str, Any], confirmed: Confirmed | None) -> tuple[Count, ...]:
         found = confirmed.counts if confirmed else {}

@@ -18,11 +18,10 @@ from demo.backfill import backfill
 from demo.lake import Lake
 from tests.airflow.real.live import Live
 from tests.airflow.visit import WAIT, Visit, browsing, needs_browser
-from tests.sampled import LONG, in_full
+from tests.sampled import in_full
 
-pytestmark = [pytest.mark.airflow, pytest.mark.slow]
+pytestmark = [pytest.mark.airflow, pytest.mark.slow, in_full]  # a date is half a minute of Spark's
 DAYS = ("2026-03-01", "2026-03-02")
-CLOSED = DAYS if LONG else DAYS[:1]  # at first: each date is half a minute of Spark's
 CLICKS = 20
 CLOSE, RECLOSE = "clickjoin_close_day__days", "clickjoin_reclose_changed__days"
 RUNNING = ("clickjoin_join__days", "clickjoin_retry__days", CLOSE, "downstream")
@@ -79,21 +78,20 @@ def days(live: Live) -> Iterator[Days]:
 
 
 def test_a_backfill_closes_dates_and_tells_who_waits(days: Days) -> None:
-    for day in CLOSED:
+    for day in DAYS:
         days.write(day, range(CLICKS))
     for dag in RUNNING:
         days.live.unpause(dag)
-    days.live.until(lambda: len(days.ids()) == CLICKS * len(CLOSED), 300)
-    assert days.backfill(CLOSED[-1]) == ["success"] * len(CLOSED)
-    days.live.until(lambda: set(CLOSED) <= set(days.runs_downstream()))
-    assert days.runs_downstream() == dict.fromkeys(CLOSED, 1)
+    days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS), 300)
+    assert days.backfill(DAYS[-1]) == ["success"] * len(DAYS)
+    days.live.until(lambda: set(DAYS) <= set(days.runs_downstream()))
+    assert days.runs_downstream() == dict.fromkeys(DAYS, 1)
     rows = [row for row in days.lake.read("dates", "date", "state", "joined", "accepted") if str(row["date"]) in DAYS]
     assert {(str(row["date"]), row["state"], row["joined"], row["accepted"]) for row in rows} == {
-        (day, "closed", CLICKS, CLICKS) for day in CLOSED
+        (day, "closed", CLICKS, CLICKS) for day in DAYS
     }
 
 
-@in_full
 def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
     before = days.ids()
     file = days.folder / "days.yaml"
@@ -105,7 +103,6 @@ def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
     days.live.until(lambda: days.runs_downstream() == {DAYS[0]: 2, DAYS[1]: 1})
 
 
-@in_full
 @needs_browser
 def test_a_rebuild_is_started_from_the_calendar(days: Days) -> None:
     before = days.ids()
@@ -130,7 +127,6 @@ def test_a_rebuild_is_started_from_the_calendar(days: Days) -> None:
     days.live.until(lambda: days.runs_downstream() == dict.fromkeys(DAYS, 2))
 
 
-@in_full
 def test_a_date_that_changes_late_is_closed_again(days: Days) -> None:
     days.write(DAYS[1], range(CLICKS, CLICKS + 1))
     days.live.until(lambda: len(days.ids()) == CLICKS * len(DAYS) + 1, 120)

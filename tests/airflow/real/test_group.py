@@ -8,11 +8,13 @@ import pytest
 
 from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs
+from tests.sampled import in_full
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DAG = "clickjoin_join_group__pair"
 
 
+@in_full
 def test_a_group_is_joined_and_handed_over(live: Live) -> None:
     """The logs of `lost` are not there: it is named at the end of each run, and the others' output is announced."""
     folder = live.stack.pipelines

@@ -25,7 +25,7 @@ from stack import ports, processes, spark
 from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs, event_id
 from tests.airflow.visit import CHROMIUM, Visit, browsing
-from tests.sampled import in_full
+from tests.sampled import in_full, some
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 DONE = {"success", "failed"}
@@ -200,18 +200,19 @@ def test_a_killed_task(live: Live) -> None:
 
 def test_what_is_run_by_hand(live: Live) -> None:
     """Redrive, GC, resharding and verification, while the join goes on; each returns what it did."""
-    found = {}
-    for app, form in (("redrive", {}), ("reshard", {"shards": 8}), ("gc", {"wait": 5}), ("verify", {})):
+    found: dict[str, Any] = {}
+    orders: dict[str, dict[str, int]] = {"reshard": {"shards": 8}, "redrive": {}, "verify": {}, "gc": {"wait": 5}}
+    for app, form in some(list(orders.items()), 2):
         dag = f"clickjoin_{app}__clicks"
         live.unpause(dag)
         run = live.stack.api("POST", f"/dags/{dag}/dagRuns", {"logical_date": None, "conf": form})["dag_run_id"]
         live.until(lambda dag=dag, run=run: live.task(dag, run)["state"] in DONE, 400)
         assert live.task(dag, run)["state"] == "success", live.log(dag, run)
         found[app] = live.task(dag, run, "/xcomEntries/return_value?deserialize=true")["value"]
-    assert found["redrive"] == {"redriven": 0}
     assert [entry["shards"] for entry in found["reshard"]["timeline"]][-1] == 8
-    assert found["gc"]["dropped"]["registry"]["rows"] == 0
     assert found["verify"]["ok"] is True
+    assert found.get("redrive", {"redriven": 0}) == {"redriven": 0}
+    assert "gc" not in found or found["gc"]["dropped"]["registry"]["rows"] == 0
     live.logs.click(live.logs.query())
     live.logs.wait(240)
 

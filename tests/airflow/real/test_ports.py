@@ -12,6 +12,7 @@ from clickjoin_airflow.job import JobRun, runner
 from tests.airflow.real.live import Live
 from tests.airflow.real.logs import Logs
 from tests.intruder import LOOPBACK, Intruder, children, intruder, listening
+from tests.sampled import in_full
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -37,6 +38,7 @@ def test_the_connect_server(live: Live, other: Intruder) -> None:
     assert "spark.authenticate.secret" not in " ".join(psutil.Process(server.pid).cmdline())
 
 
+@in_full
 def test_a_submitted_job(tmp_path: Path, write_pipeline: Callable[..., Path], other: Intruder) -> None:
     config, looked = write_pipeline(tmp_path, "clicks"), list[int]()
     logs = Logs(tmp_path, "clicks")

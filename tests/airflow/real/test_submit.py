@@ -21,6 +21,8 @@ EXTRA = {"mode": "submit", "master": "local[2]"}
 TODAY = f"{datetime.now(UTC):%Y-%m-%d}"
 # What each job is asked for, and a field of the summary that it alone can give.
 ASKED: dict[str, tuple[dict[str, Any], str]] = {
+    "run": ({}, "batches"),
+    "drain": ({}, "accounts"),
     "join": ({}, "batches"),
     "join_group": ({"hands_over": False}, "pipelines"),
     "retry": ({"may_be_new": True}, "waiting"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.airflow.site.lake import SESSION
 from tests.airflow.site.trends import EVIL
@@ -55,6 +55,20 @@ def test_figures(visit: Visit, site: Site) -> None:
     expect(frame.locator("#chain a[aria-current] text.name")).to_have_text("shop")
     expect(frame.locator("#chain text.bad")).to_have_text("cannot be read")
     assert visit.errors == []
+
+
+def test_ids_that_are_too_frequent(visit: Visit, site: Site) -> None:
+    """As `status` says it; what the page's own route answers is asked for in test_status."""
+    said = "foreign.event_id: 12 of 40 sampled records have the id '<b>undefined'"
+
+    def more(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"frequent_ids": [said]})
+
+    visit.page.route("**/pipelines/shop/found", more)
+    visit.page.goto(f"{site.url}/clickjoin/?ids#pipeline=shop")
+    expect(visit.page.locator("#ids-notices .notice.warn")).to_have_text(said, timeout=WAIT)
+    visit.page.unroute("**/pipelines/shop/found")
 
 
 def test_explain(visit: Visit, site: Site) -> None:

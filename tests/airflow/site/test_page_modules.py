@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 
 from clickjoin_airflow.status.exact import exact
 from clickjoin_airflow.status.files import PAGE
@@ -154,3 +155,128 @@ def test_rows_of_a_chart_hold_what_the_picture_does(page: Page) -> None:
     assert [(row["events"], len(row["signals"]), bool(row["band"])) for row in found] == [(40, 1, True), (4, 0, False)]
     assert call(page, "keychart", "step", 80) == "20"
     assert call(page, "keychart", "step", 0.5) == "1"
+
+
+def days(**missing: int) -> list[dict[str, Any]]:
+    return [{"date": f"2026-03-0{day[1]}", "missing": count} for day, count in missing.items()]
+
+
+@pytest.mark.parametrize(
+    ("looks", "ids", "unsure"),
+    [
+        ([days(d1=0)], [], False),
+        ([days(d1=7)], [], True),  # a batch may be under way
+        ([days(d1=7), days(d1=7)], [["2026-03-01", 7]], False),
+        ([days(d1=7), days(d1=3)], [["2026-03-01", 3]], False),
+        ([days(d1=7), days(d1=0)], [], False),
+        ([days(d1=7), days(d1=0), days(d1=5)], [], True),  # another batch
+        ([days(d1=7), days(d1=9, d2=4)], [["2026-03-01", 7]], True),
+    ],
+)
+def test_rows_that_are_gone_at_two_looks(page: Page, looks: list[Any], ids: list[Any], *, unsure: bool) -> None:
+    script = """async (looks) => {
+        const { gone, goneNotice } = await import('/gone.js');
+        let found = { missing: new Map() };
+        for (const days of looks) found = gone(days, found.missing);
+        return [found.still, found.unsure, goneNotice(found.still)?.textContent ?? ''];
+    }"""
+    still, again, words = page.evaluate(script, looks)
+    assert (still, again) == (ids, unsure)
+    said = f"{ids[0][1]} accepted ids of 2026-03-01 are claimed and in no output: rows are gone" if ids else ""
+    assert words.startswith(said)
+    assert ("then Fill: it verifies the date" in words) == bool(ids)
+
+
+RUNS = "/api/v2/dags/clickjoin_join__shop/dagRuns"
+RETRIED = {"task_id": "join", "map_index": -1, "state": "up_for_retry", "try_number": 2}
+FAILED, AGAIN, FIRST = (
+    RETRIED | {"state": state, "try_number": tries} for state, tries in (("failed", 6), ("running", 3), ("running", 1))
+)
+WHY = "Spark does not answer at sc://127.0.0.1:15002"
+
+
+def shown(
+    page: Page, runs: Sequence[tuple[str, object]], *, paused: bool = False, why: str | None = WHY, opened: bool = True
+) -> list[str]:
+    """What the page says of a join: its notices (kind and text), then the pill beside its name.
+
+    `runs`: state and task of each run, the newest first. A task that is text is one that Airflow does not tell of.
+    `opened`: as a page that was just opened.
+    """
+    dag = {"dag_id": "clickjoin_join__shop", "timetable_summary": "0:01:00", "is_paused": paused}
+    answers: dict[str, Any] = {"/api/v2/dags": {"dags": [dag]}}
+    answers[RUNS] = {"dag_runs": [{"dag_run_id": f"r{at}", "state": state} for at, (state, _) in enumerate(runs)]}
+    for at, (_, task) in enumerate(runs):
+        if not isinstance(task, str):
+            answers[f"{RUNS}/r{at}/taskInstances"] = {"task_instances": [task] if task else []}
+        said = f"{RUNS}/r{at}/taskInstances/join/xcomEntries/clickjoin_failure"
+        answers |= {said: {"value": json.dumps(why)}} if why else {}
+
+    def answer(route: Route) -> None:
+        path = route.request.url.partition("?")[0].partition("/api/v2")
+        found = answers.get("".join(path[1:]))
+        route.fulfill(status=200 if found else 404, json=found or {"detail": "not found"})
+
+    if opened:
+        page.goto(page.url)
+    page.route("**/api/v2/**", answer)
+    script = """async () => {
+        for (const id of ['dags', 'dags-notices']) {
+            document.getElementById(id)?.remove();
+            const node = document.createElementNS('http://www.w3.org/1999/xhtml', 'div');
+            node.id = id;
+            document.documentElement.append(node);
+        }
+        await (await import('/dags.js')).showDags({ pipeline: { name: 'shop' } });
+        const notices = [...document.getElementById('dags-notices').children];
+        const pills = [...document.getElementById('dags').querySelectorAll('.pill')];
+        const said = notices.map((one) => `${one.getAttribute('class')}: ${one.textContent}`);
+        return [...said, ...pills.map((one) => one.textContent)];
+    }"""
+    found: list[str] = page.evaluate(script)
+    page.unroute("**/api/v2/**")
+    return found
+
+
+AMBER = f"notice warn: join failed, and is under way again (try 3): {WHY}"
+RED_RETRY = f"notice bad: join failed, and is tried again (try 2): {WHY}"
+RED = f"notice bad: join failed (try 6): {WHY}"
+
+
+@pytest.mark.parametrize(
+    ("runs", "seen"),
+    [
+        ([("running", FIRST)], ["running"]),
+        ([("running", RETRIED)], [RED_RETRY, "failed, and is tried again"]),
+        ([("running", AGAIN)], [AMBER, "failed, and is under way again"]),
+        ([("failed", FAILED), ("success", None)], [RED, "failed"]),
+        # What failed is not over because the next run has begun, or waits for a slot.
+        ([("running", FIRST), ("failed", FAILED)], [RED, "failed"]),
+        ([("queued", None), ("failed", FAILED)], [RED, "failed"]),
+        ([("running", FIRST), ("running", RETRIED)], [RED_RETRY, "failed, and is tried again"]),
+        # It is over once a later one has succeeded.
+        ([("running", FIRST), ("success", None), ("failed", FAILED)], ["running"]),
+        ([("success", None), ("failed", FAILED)], ["success"]),
+        # The newest trouble is shown, and a run whose tasks cannot be read hides no other.
+        ([("running", AGAIN), ("failed", FAILED)], [AMBER, "failed, and is under way again"]),
+        ([("running", "not readable"), ("failed", FAILED)], [RED, "failed"]),
+        ([], ["never ran"]),
+    ],
+)
+def test_what_failed_is_shown_until_a_later_run_succeeds(
+    page: Page, runs: list[tuple[str, object]], seen: list[str]
+) -> None:
+    assert shown(page, runs) == seen
+
+
+def test_a_reason_is_kept_while_the_next_try_is_under_way(page: Page) -> None:
+    """Airflow drops what a task has said when it tries again."""
+    assert shown(page, [("running", RETRIED)]) == [RED_RETRY, "failed, and is tried again"]
+    assert shown(page, [("running", AGAIN)], why=None, opened=False) == [AMBER, "failed, and is under way again"]
+    assert shown(page, [("running", AGAIN)], why=None)[0].endswith("(why is in the task's log)")
+
+
+def test_a_failure_that_gave_no_reason_and_a_paused_dag(page: Page) -> None:
+    seen = shown(page, [("running", FIRST), ("failed", FAILED)], why=None)
+    assert seen == ["notice bad: join failed (try 6) (why is in the task's log)", "failed"]
+    assert shown(page, [("failed", FAILED)], paused=True) == ["paused", "failed"]

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from clickjoin import __version__
 from clickjoin.model.dags import OF_EVERY_JOIN
 from tests.airflow.wheels.conftest import Installed
+from tests.sampled import in_full
 from wheels.build import build
 
 pytestmark = [pytest.mark.spark, pytest.mark.airflow, pytest.mark.slow]
@@ -114,6 +115,7 @@ def test_airflow_lists_all_dags_and_the_adapter_that_is_nowhere(airflow: Callabl
     assert "bad.yaml: adapter no_such_module:Both: cannot be imported" in errors[0]["error"]
 
 
+@in_full
 def test_a_task_of_airflow_joins_real_rows(installed: Installed, airflow: Callable[..., str]) -> None:
     files = installed.home / "etc/pipelines"
     installed.run(

@@ -27,6 +27,9 @@ async function firstTrouble(path, runs) {
   return null;
 }
 
+// Airflow drops what a try said as the next one begins: this page goes on saying it until that one has ended.
+const reasons = new Map();
+
 // The task that fails or is tried again, and why, as it said itself (clickjoin_airflow.operator.FAILURE).
 async function troubleOf(path, run) {
   if (run.state !== "running" && run.state !== "failed") return null;
@@ -36,7 +39,8 @@ async function troubleOf(path, run) {
   if (!task) return null;
   const key = `${path}/taskInstances/${encodeURIComponent(task.task_id)}/xcomEntries/clickjoin_failure?map_index=${task.map_index}`;
   const said = await airflow("GET", key).catch(() => null);
-  return { state: task.state, tries: task.try_number, why: said ? plain(said.value) : "" };
+  if (said) reasons.set(key, plain(said.value));
+  return { state: task.state, tries: task.try_number, why: reasons.get(key) ?? "" };
 }
 
 function plain(value) {

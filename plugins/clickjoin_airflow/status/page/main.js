@@ -11,6 +11,7 @@ import { explain } from "./explain.js";
 import { showFigures } from "./figures.js";
 import { showFound } from "./found.js";
 import { glance } from "./glance.js";
+import { gone, goneNotice } from "./gone.js";
 import { failing } from "./health.js";
 import { showKey, showProcess } from "./process.js";
 import { showRegistry } from "./registry.js";
@@ -19,9 +20,10 @@ import { showSeries } from "./series.js";
 
 const OFTEN = 10_000;
 const SOON = 20_000;
-const SELDOM = 60_000;
+const SELDOM = 40_000;
+const AGAIN = 10_000;
 const WINDOWS = { 1: "1 hour", 24: "24 hours", 168: "7 days", 720: "30 days", 2160: "90 days" };
-const state = { pipeline: null, hours: 24, replica: "", live: null, overview: null, link };
+const state = { pipeline: null, hours: 24, replica: "", live: null, overview: null, missing: new Map(), link };
 const problems = new Map();
 
 const address = () => new URLSearchParams(location.hash.slice(1));
@@ -91,15 +93,24 @@ const backlog = () => part("backlog", "backlog", (found) => {
 const dates = () => part("dates", "dates", (found) => {
   const changed = () => showDay(state, found.dates);
   glance({ dates: found.dates });
+  rowsGone(found.dates);
   fill("dates-notices", found.problems.map((problem) => notice("bad", problem)));
   showCalendar(found.dates, changed);
   if (!byId("day").contains(document.activeElement)) changed();
   showTable(found.dates);
 });
 
+function rowsGone(days) {
+  const { missing, still, unsure } = gone(days, state.missing);
+  state.missing = missing;
+  fill("gone-notices", goneNotice(still));
+  if (unsure) setTimeout(() => dates(), AGAIN);
+}
+
 const batches = () => part("batches", "batches", showBatches);
 const found = () => part("found", "found", (runs) => {
   glance({ verifications: runs.verifications });
+  fill("ids-notices", runs.frequent_ids.map((said) => notice("warn", said)));
   showFound(runs);
 });
 const chain = () => part("chain", "chain", (parts) => showChain(parts, state.pipeline.name));
@@ -176,10 +187,10 @@ function shown(wanted) {
 }
 
 function begin() {
-  Object.assign(state, { live: null, overview: null, replica: "" });
+  Object.assign(state, { live: null, overview: null, replica: "", missing: new Map() });
   problems.clear();
   glance(null);
-  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags", "dags-notices", "processing", "key"]) fill(id);
+  for (const id of ["charts", "figures", "chain", "calendar", "day", "by-date", "found", "registry", "batches", "runs", "dags", "dags-notices", "gone-notices", "ids-notices", "processing", "key"]) fill(id);
   byId("process").hidden = true;
   often().then(soon).then(seldom);
   follow(state);

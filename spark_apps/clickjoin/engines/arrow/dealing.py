@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel import data_skipping
 from clickjoin.kernel.join_task import Part
-from clickjoin.kernel.lookup import Files
+from clickjoin.kernel.parquet_rows import Files
 from clickjoin.model.ids import micros_of
 
 if TYPE_CHECKING:

@@ -193,15 +193,19 @@ def _job(lake: ArrowLake, ctx: Context, work: JoinInput, *, fixed: bool) -> Job:
         lake.delta.path("foreign"), arrow_schema(_WAITING if plan.table else _LANDED),
         dealing.as_files(lake.delta.path("primary"), primaries), targets, adapter, made,
         _tries(ctx), ctx.pipeline.stream is not None, ctx.pipeline.by_id, fixed,
+        ctx.pipeline.match is not None and lake.delta.rows("forgotten") > 0,
     )  # fmt: skip
 
 
 def _tries(ctx: Context) -> Tries:
     retry, part = ctx.pipeline.retry, ctx.plan.table
-    rules = Tries(ctx.plan.planned, retry.first_delay, retry.backoff, retry.max_delay)
+    rules = Tries(
+        ctx.plan.planned, ctx.pipeline.first_delay, retry.backoff, retry.max_delay, passed=ctx.passed,
+        decides=ctx.pipeline.match is not None,
+    )  # fmt: skip
     if part is None:
         return rules
-    return rules._replace(again=True, most=retry.max_attempts, oldest=_micros(ctx.waits_since), passed=part.passed)
+    return rules._replace(again=True, most=retry.max_attempts, oldest=_micros(ctx.waits_since))
 
 
 def _tally(parts: Iterable[dict[str, Any]]) -> Tally:

@@ -14,7 +14,7 @@ from clickjoin.engines.arrow.joining import arrow_adapter, own_copy
 from clickjoin.kernel.adapter import made_of
 from clickjoin.kernel.arrays import rows_at
 from clickjoin.kernel.event_key import dates_of
-from clickjoin.kernel.lookup import look_up, none_needed
+from clickjoin.kernel.lookup import as_found, look_up, none_needed
 from clickjoin.kernel.resolving import adapted
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def output_of(lake: ArrowLake, ctx: Context, rows: pa.Table) -> pa.Table:
         primary = as_files(delta.path("primary"), delta.files("primary"))
         rows = rows.filter(pc.is_valid(rows["primary_time" if ctx.pipeline.around is None else "primary_id"]))
         at, found = look_up(rows, primary, ctx.pipeline.around, None)
-    matched = rows_at(rows, at)
-    matched = matched.set_column(matched.schema.get_field_index("primary_time"), "primary_time", found["event_time"])
+    matched = as_found(rows_at(rows, at), found, ctx.pipeline.around)
     with adapter_errors(ctx, "nothing was changed"):
         out, made = adapted(adapter, made_of(adapter.columns, misfits=adapter.reports_misfits), matched, found)
     kept = rows_at(matched, out)

@@ -45,7 +45,7 @@ def _by_tables(ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:
     """Have the tasks that have looked the records up call the adapter, which no plan computes twice."""
     wanted = F.col("standing").isin("new", "mine")
     masked = rows.withColumns({"wanted_id": F.col("primary_id"), "primary_id": F.when(wanted, F.col("primary_id"))})
-    looked = look(masked).withColumn("primary_id", F.col("wanted_id")).drop("wanted_id")
+    looked = look(masked).withColumn("primary_id", F.coalesce("primary_id", "wanted_id")).drop("wanted_id")
     looked = looked.withColumns({"found": F.col("found") & wanted, "emptied": F.col("emptied") & wanted})
     own = {f"{OUT}{name}": kind for name, kind in ctx.adapter.columns.items()}
     own |= {f"{OUT}{MISFITS}": "ARRAY<STRING>"} if reporting(ctx) else {}
@@ -71,12 +71,14 @@ def _by_frames(ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:
     merged = _call(ctx, "merge", matched, (*EVENT_KEY, *ctx.adapter.columns))
     own = [F.col(f"`{name}`").cast(kind).alias(f"{OUT}{name}") for name, kind in ctx.adapter.columns.items()]
     merged = _checked(ctx, "merge", merged.select(*EVENT_KEY, *own), matched)
-    kept = looked.select(
-        *EVENT_KEY, "found", "emptied", F.col("primary_time").alias("found_time"), F.lit(True).alias("kept")
+    named = "primary_id" if ctx.pipeline.match else "NULL"
+    kept = looked.selectExpr(
+        *EVENT_KEY, "found", "emptied", "primary_time found_time", f"{named} found_id", "TRUE kept"
     )
     done = merged.withColumn("merged", F.lit(True))
     whole = rows.join(kept, list(EVENT_KEY), "left").join(done, list(EVENT_KEY), "left")
-    whole = whole.withColumn("primary_time", F.coalesce("found_time", "primary_time")).drop("found_time")
+    taken = {f"primary_{what}": F.coalesce(f"found_{what}", f"primary_{what}") for what in ("time", "id")}
+    whole = whole.withColumns(taken).drop("found_time", "found_id")
     flags = {name: F.coalesce(F.col(name), F.lit(False)) for name in ("found", "emptied", "kept", "merged")}
     return whole.withColumns(flags)
 

@@ -115,7 +115,7 @@ def _states(ctx: Context, rows: DataFrame) -> DataFrame:
 def _due_sql(ctx: Context) -> str:
     """The moment of the next try, over column `attempt` (tries made, this one among them); as kernel.waiting has it."""
     retry = ctx.pipeline.retry
-    seconds = f"LEAST({retry.first_delay}D * POWER({retry.backoff}D, attempt - 1), {retry.max_delay}D)"
+    seconds = f"LEAST({ctx.pipeline.first_delay}D * POWER({retry.backoff}D, attempt - 1), {retry.max_delay}D)"
     return f"{timestamp(ctx.plan.planned_at)} + make_dt_interval(0, 0, 0, CAST({seconds} AS DECIMAL(18, 6)))"
 
 

@@ -89,8 +89,12 @@ def _records(lake: SparkLake, ctx: Context, span: Span) -> DataFrame:
     own = [F.first(name).alias(name) for name in ("bucket", "primary_id", "primary_time")]
     there = there.groupBy(*EVENT_KEY).agg(*own, (F.count(F.lit(1)) - 1).alias("again"))
     landed = lake.read("foreign").where(extent.sql())
-    landed = first_of_key(landed, "landed_at", "replica", "source_partition", "offset").select(*EVENT_KEY, "payload")
-    return there.join(landed, list(EVENT_KEY), "left").withColumn("shard", F.lit(0))
+    # With `match` the output has the id of what was picked, and the record the key that it was picked by.
+    keys = ["primary_id"] if ctx.pipeline.match else []
+    landed = first_of_key(landed, "landed_at", "replica", "source_partition", "offset").select(
+        *EVENT_KEY, "payload", *keys
+    )
+    return there.drop(*keys).join(landed, list(EVENT_KEY), "left").withColumn("shard", F.lit(0))
 
 
 def _values(lake: SparkLake, ctx: Context, made: DataFrame) -> DataFrame:
@@ -100,6 +104,7 @@ def _values(lake: SparkLake, ctx: Context, made: DataFrame) -> DataFrame:
     stale = {
         name: F.lit(None) for name in lake.delta.columns("joined") if name not in table.names and name not in makes
     }
-    own = {name: F.col(name) for name in ("primary_time",) if name in table.names}
+    named = ("primary_time", "primary_id") if ctx.pipeline.match else ("primary_time",)
+    own = {name: F.col(name) for name in named if name in table.names}
     columns = own | makes | stale
     return made.select(*EVENT_KEY, "bucket", *(column.alias(name) for name, column in columns.items()))

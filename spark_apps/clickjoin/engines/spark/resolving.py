@@ -15,7 +15,7 @@ from clickjoin.engines.lookup import look_up
 from clickjoin.engines.port import JoinInput, Outcome, Tally
 from clickjoin.engines.spark.adapting import OUT, adapt, reporting
 from clickjoin.kernel.adapter import MISFITS, needs_spark
-from clickjoin.kernel.forgotten import EMPTIED
+from clickjoin.kernel.forgotten import EMPTIED, NO_ID
 from clickjoin.model.extent import Extent
 from clickjoin.model.ids import EVENT_KEY, moment
 from clickjoin.model.shards import expired_sql
@@ -69,7 +69,8 @@ def _events(lake: SparkLake, ctx: Context, work: JoinInput) -> DataFrame:
 def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> DataFrame:
     """Keep the first record of each id and say where it stands: column `standing`, and `claimed` (its claim's outcome).
 
-    standing: new | mine (claimed by this very batch, before a crash) | repeat (claimed by another) | expired.
+    standing: new | mine (claimed by this very batch, before a crash) | repeat (claimed by another) | expired |
+    undecided (by a key and time: the primary stream has not passed its time).
     """
     by_id = ctx.pipeline.by_id
     key = ("event_id",) if by_id else EVENT_KEY
@@ -89,6 +90,7 @@ def screened(lake: SparkLake, ctx: Context, events: DataFrame, own: Extent) -> D
         F.when(F.col("c_token") == ctx.plan.token, "mine")
         .when(F.col("c_token").isNotNull(), "repeat")
         .when(F.expr(expired_sql(ctx.boundary)), "expired")
+        .when(F.lit(ctx.pipeline.match is not None) & ~_is_over(ctx), "undecided")
         .otherwise("new")
     )
     return seen.withColumn("standing", standing).drop("c_id", "c_time", "c_token")
@@ -105,27 +107,32 @@ def adapted(
     return adapt(ctx, rows, lambda wanted: look_up(ctx, wanted, work.named, floor=floor, named_by=named_by))
 
 
-def _first_status(ctx: Context) -> Any:
-    retry = ctx.pipeline.retry
-    often = F.col("attempt") + 1 >= retry.max_attempts
-    given_up = often & (F.col("first_seen") <= F.lit(ctx.waits_since)) | _is_absent(ctx)
+def _is_over(ctx: Context) -> Any:
+    """Whether an event waits no longer; see kernel.waiting.Tries.over."""
+    over = _is_absent(ctx)
+    if ctx.pipeline.match:
+        over |= F.col("primary_id") == NO_ID
     if ctx.plan.table is None:
-        given_up = F.lit(False)
+        return over
+    often = F.col("attempt") + 1 >= ctx.pipeline.retry.max_attempts
+    return over | (often & (F.col("first_seen") <= F.lit(ctx.waits_since)))
+
+
+def _first_status(ctx: Context) -> Any:
     return (
         F.when(F.col("standing").isin("repeat", "expired"), F.col("standing"))
         .when(F.col("merged"), "joined")
         .when(F.col("found") | ~F.col("kept"), "filtered")
-        .when(given_up, "unjoinable")
+        .when(_is_over(ctx), "unjoinable")
         .otherwise("pending")
     )
 
 
 def _is_absent(ctx: Context) -> Any:
     """Whether the stream of an event's primary has passed that one's time: it lies at the event's own at the latest."""
-    passed = ctx.plan.table.passed if ctx.plan.table else None
-    if passed is None:
+    if ctx.passed is None:
         return F.lit(False)
-    return F.coalesce("primary_time", "event_time") < F.lit(moment(passed))
+    return F.coalesce("primary_time", "event_time") < F.lit(moment(ctx.passed))
 
 
 def _claimed_status() -> Any:

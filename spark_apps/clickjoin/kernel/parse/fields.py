@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import bool_array, int64_array, scalar, to_numpy
+from clickjoin.kernel.forgotten import NO_ID
 from clickjoin.kernel.parse.lines import column_of
 from clickjoin.kernel.parse.times import micros_by, micros_of
 
@@ -63,7 +64,9 @@ def understand(
     event_id = checks.id(columns, spec.event_id, "missing-id", "id-too-long")
     event_time = checks.time(event_id, spec.event_time, columns, spec, "event")
     primary_id, primary_time = pa.nulls(count, pa.string()), None
-    if spec.primary_id:
+    if spec.key:
+        primary_id = checks.key(columns, spec.primary_id, first=spec.key == "first")
+    elif spec.primary_id:
         primary_id = checks.id(columns, spec.primary_id, "bad-primary-id", "bad-primary-id")
         if spec.primary_time:
             primary_time = checks.time(primary_id, spec.primary_time, columns, spec, "primary")
@@ -98,6 +101,20 @@ class _Checks:
         whole = "`, `".join(names)
         self.fail(_size(ids) > LONGEST_ID, too_long, f"`{whole}` is longer than {LONGEST_ID} bytes; shorten it")
         return ids
+
+    def key(self, columns: Mapping[str, Any], names: Sequence[str], *, first: bool) -> Any:
+        """What records are matched by: NO_ID where it is missing, null or blank; of several, where any is."""
+        none, parts = pa.nulls(1, pa.string())[0], [_text(column_of(columns, name), len(self.code)) for name in names]
+        parts = [pc.if_else(pc.or_(pc.equal(part, scalar("")), pc.utf8_is_space(part)), none, part) for part in parts]
+        if first or len(parts) == 1:
+            keys = pc.coalesce(*parts, scalar(NO_ID))
+        else:
+            keys = pc.coalesce(pc.binary_join_element_wise(*map(_escaped, parts), scalar(":")), scalar(NO_ID))
+        whole = "`, `".join(names)
+        self.fail(
+            _size(keys) > LONGEST_ID, "bad-primary-id", f"`{whole}` is longer than {LONGEST_ID} bytes; shorten it"
+        )
+        return keys
 
     def time(self, ids: Any, rule: str, columns: Mapping[str, Any], spec: RecordSpec, whose: str) -> Ints:
         count, bad_id = len(self.code), "no-time-in-id" if whose == "event" else "bad-primary-id"

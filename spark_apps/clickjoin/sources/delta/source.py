@@ -3,49 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from clickjoin.kernel.chunk import dealt, even_parts
-from clickjoin.kernel.handshake import checked
-from clickjoin.kernel.read_lines import SCHEMA, reader
 from clickjoin.kernel.table_rows import VERSION_BITS, RowFile, TableChunk, TablePiece, read_piece
-from clickjoin.kernel.types import RecordFn
 from clickjoin.lake.location import location
 from clickjoin.lake.table_changes import ChangeLog
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.delta.planning import TableDraft
 from clickjoin.sources.delta.state import TablePosition, newest, pieces_of, rows_of
-from clickjoin.sources.port import Source
+from clickjoin.sources.ranges import RangeSource
 from clickjoin.sources.sample import SAMPLE_RECORDS, Sample, sample_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from clickjoin.model.ids import RecordSpec
 
 _FEW = 50_000  # rows: one task reads them
 
 
-class DeltaSource(Source):
+class DeltaSource(RangeSource):
     """The rows of the Delta table at a path. `start`: earliest, latest or a version; `as_json`: columns of JSON text;
     `absent`: the kind of problem that a table is which was never there.
 
     A record's offset is its version times 2^32, and its number among the rows that the version added.
     """
 
+    each_of = staticmethod(read_piece)
+
     def __init__(
-        self,
-        path: str,
-        *,
-        start: str | int = "earliest",
-        as_json: Sequence[str] = (),
-        tasks: int = 8,
+        self, path: str, *, start: str | int = "earliest", as_json: Sequence[str] = (), tasks: int = 8,
         absent: str = "missing",
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._path, self._start, self._as_json, self._tasks = path, start, tuple(as_json), tasks
         self._log, self._absent = ChangeLog(path), absent
         self.taken_back = False  # as of the last plan: a restore has taken away the version that was read last
@@ -57,24 +50,11 @@ class DeltaSource(Source):
         self.taken_back = draft.taken_back
         return plan
 
-    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
-        """Records of the splits, read by this process. See Source."""
-        batches = (batch for chunk in self._chunks(splits) for batch in read_piece(chunk, spec))
-        return pa.Table.from_batches(batches, schema=SCHEMA)
-
-    def read_through(
-        self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str
-    ) -> DataFrame:
-        """What `each` makes of the records that the workers read. See Source."""
-        work = _spread(self._chunks(splits), self._tasks)
-        frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(reader(work, partial(read_piece, spec=spec), each)), ddl)
-
     def read_again(self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
         """The same as one table. Errors: SourceError where what was moved cannot be known from what is new any more."""
         if any(self._gone(piece.former) for split in splits for piece in pieces_of(split)):
             raise SourceError(f"{self._path}: the former files of a rewritten version were cleaned away")
-        return self.read_here(splits, spec)
+        return self.read_chunks(self.chunks(splits), spec)
 
     def lost(self, splits: Sequence[Split]) -> dict[str, str]:
         """Planned splits of which a file, or a version, is gone: partition to reason."""
@@ -104,20 +84,11 @@ class DeltaSource(Source):
     def sample(self, splits: Sequence[Split], spec: RecordSpec, most: int = SAMPLE_RECORDS) -> Sample:
         """A look at up to `most` records of some splits, here and now."""
         rows: list[Mapping[str, object]] = []
-        for chunk in self._chunks(splits):
+        for chunk in self.chunks(splits):
             if len(rows) < most:
                 some = read_piece(_first(chunk, most - len(rows)), spec)
                 rows += [row for batch in some for row in batch.to_pylist()]
         return sample_of(rows[:most])
-
-    def first_times(self, splits: Sequence[Split], spec: RecordSpec) -> dict[str, int | None]:
-        """The least event time (microseconds) of what is unread, by the split's path; None where there is none."""
-        found: dict[str, int | None] = {}
-        for split in splits:
-            times = self.read_here([split], spec)["event_time"].cast(pa.int64()).drop_null().to_pylist()
-            known = [time for time in (min(times, default=None), found.get(split.path)) if time is not None]
-            found[split.path] = min(known, default=None)
-        return found
 
     def _gone(self, files: Iterable[RowFile]) -> list[str]:
         """Files that are not there. Errors: SourceError where the table's folder cannot be seen at all."""
@@ -131,7 +102,8 @@ class DeltaSource(Source):
         if not self._log.is_there():
             raise SourceError(f"{self._path}: its log cannot be seen", remedy="Mount the folder, or restore the table")
 
-    def _chunks(self, splits: Sequence[Split]) -> list[TableChunk]:
+    def chunks(self, splits: Sequence[Split]) -> list[TableChunk]:
+        """Pieces of the splits. See RangeSource. Errors: SourceError where the table cannot be seen at all."""
         if splits:
             self._require_seen()  # what is not there then has been cleaned away, and is not just out of reach
         return [
@@ -140,18 +112,18 @@ class DeltaSource(Source):
             for piece in pieces_of(split)
         ]
 
+    def dealt(self, splits: Sequence[Split]) -> list[list[TableChunk]]:
+        """At most so many tasks of about equal rows, in order; large files are cut."""
+        chunks = self.chunks(splits)
+        rows = [rows_of(chunk.piece) for chunk in chunks]
+        return dealt(chunks, rows, max(min(self._tasks, -(-sum(rows) // _FEW)), 1), _parts)
+
 
 def _first(chunk: TableChunk, most: int) -> TableChunk:
     piece = chunk.piece
     if piece.former or piece.changes:
         return chunk
     return chunk._replace(piece=piece._replace(end=min(piece.end, piece.begin + most)))
-
-
-def _spread(chunks: Sequence[TableChunk], most: int) -> list[list[TableChunk]]:
-    """At most so many tasks of about equal rows, in order; large files are cut."""
-    rows = [rows_of(chunk.piece) for chunk in chunks]
-    return dealt(chunks, rows, max(min(most, -(-sum(rows) // _FEW)), 1), _parts)
 
 
 def _parts(chunk: TableChunk, rows: int, target: int) -> list[tuple[TableChunk, int]]:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from clickjoin.kernel.file_bytes import HEAD, fingerprint
 from clickjoin.kernel.packed import may_be_packed
-from clickjoin.sources.files.listing import Found, Listing
+from clickjoin.sources.files.listing import Listing, LogFile
 from clickjoin.sources.files.proving import as_it_was
 from clickjoin.sources.files.state import FilePosition
 
@@ -34,23 +34,23 @@ class Verdict(Enum):
 class Probe(Protocol):
     """Looks into files."""
 
-    def compare(self, file: Found, position: FilePosition) -> Verdict:
+    def compare(self, file: LogFile, position: FilePosition) -> Verdict:
         """Whether the file seems to hold the generation up to its offset, by its ends."""
         ...
 
-    def same(self, file: Found, position: FilePosition) -> bool:
+    def same(self, file: LogFile, position: FilePosition) -> bool:
         """Whether another file holds all that was read of the generation."""
         ...
 
-    def refuted(self, tracked: Sequence[tuple[Found, FilePosition | None]]) -> set[str]:
+    def refuted(self, tracked: Sequence[tuple[LogFile, FilePosition | None]]) -> set[str]:
         """Generations that their files turn out not to hold."""
         ...
 
-    def head(self, file: Found) -> bytes | None:
+    def head(self, file: LogFile) -> bytes | None:
         """Up to the first 1024 bytes; None if they cannot be read."""
         ...
 
-    def settled(self, file: Found) -> bool:
+    def settled(self, file: LogFile) -> bool:
         """Whether the file can be read to its end as it is: always, but for a .gz still being written."""
         ...
 
@@ -59,11 +59,11 @@ class Probe(Protocol):
 class Match:
     """Files with their generation (None: a new one); generations that are nowhere; .gz files to wait for."""
 
-    tracked: list[tuple[Found, FilePosition | None]] = field(default_factory=list)
-    strangers: list[Found] = field(default_factory=list)
+    tracked: list[tuple[LogFile, FilePosition | None]] = field(default_factory=list)
+    strangers: list[LogFile] = field(default_factory=list)
     orphans: dict[str, FilePosition] = field(default_factory=dict)
     retired: list[FilePosition] = field(default_factory=list)
-    waiting: list[Found] = field(default_factory=list)
+    waiting: list[LogFile] = field(default_factory=list)
 
 
 def unread(position: FilePosition) -> bool:
@@ -74,7 +74,7 @@ def unread(position: FilePosition) -> bool:
 def follow(listing: Listing, positions: Mapping[str, FilePosition], probe: Probe) -> Match:
     """Match files to generations by inode. What is left are strangers (files) and orphans (generations)."""
     match = Match()
-    known = _Known(positions.values())
+    known = _KnownFiles(positions.values())
     seen = set()
     for file in _once(listing.files, known):
         position = known.of(file)
@@ -94,13 +94,13 @@ def follow(listing: Listing, positions: Mapping[str, FilePosition], probe: Probe
     return match
 
 
-def _verdict(file: Found, position: FilePosition, probe: Probe) -> Verdict:
+def _verdict(file: LogFile, position: FilePosition, probe: Probe) -> Verdict:
     if as_it_was(file, position):
         return Verdict.SAME
     return probe.compare(file, position)
 
 
-class _Known:
+class _KnownFiles:
     """Generations by the inode that held them. A disk may come back under another number, with nothing else changed."""
 
     def __init__(self, positions: Iterable[FilePosition]) -> None:
@@ -108,15 +108,15 @@ class _Known:
         self._by_key = {(position.device, position.inode): position for position in ranked}
         self._by_name = {(position.path, position.inode): position for position in ranked}
 
-    def of(self, file: Found) -> FilePosition | None:
+    def of(self, file: LogFile) -> FilePosition | None:
         """The generation that a file held."""
         position = self._by_key.get(file.key) or self._by_name.get((file.path, file.inode))
         return position if position and (position.device == file.device or as_it_was(file, position)) else None
 
 
-def _once(files: Iterable[Found], known: _Known) -> list[Found]:
+def _once(files: Iterable[LogFile], known: _KnownFiles) -> list[LogFile]:
     """Each file once, however many links lead to it: by its known path if that is one of them."""
-    found: dict[tuple[int, int], Found] = {}
+    found: dict[tuple[int, int], LogFile] = {}
     for file in files:
         position = known.of(file)
         if file.key not in found or (position and position.path == file.path):
@@ -153,7 +153,7 @@ def adopt(match: Match, positions: Mapping[str, FilePosition], probe: Probe) -> 
 
 
 def _alike(
-    file: Found, index: Mapping[tuple[int, str], Mapping[str, FilePosition]], lengths: Iterable[int], probe: Probe
+    file: LogFile, index: Mapping[tuple[int, str], Mapping[str, FilePosition]], lengths: Iterable[int], probe: Probe
 ) -> list[FilePosition]:
     head = probe.head(file) if index else None
     if head is None:
@@ -162,14 +162,14 @@ def _alike(
     return [position for group in found for position in group.values()]
 
 
-def _same(file: Found, alike: Iterable[FilePosition], probe: Probe) -> FilePosition | None:
+def _same(file: LogFile, alike: Iterable[FilePosition], probe: Probe) -> FilePosition | None:
     # The least offset first: of two that match, the one that reads more loses nothing.
     proven = [item for item in alike if item.offset >= ENOUGH and item.anchor_length]
     proven.sort(key=lambda item: item.offset)
     return next((item for item in proven if probe.same(file, item)), None)
 
 
-def _new(file: Found, alike: Iterable[FilePosition], match: Match) -> None:
+def _new(file: LogFile, alike: Iterable[FilePosition], match: Match) -> None:
     """Read a file from its beginning; an orphan of which too little was known goes on in it, without an alarm."""
     packed = may_be_packed(file.path)
     delta = [

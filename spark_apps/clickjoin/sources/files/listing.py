@@ -19,7 +19,7 @@ _MARKS = _DELTA, _HUDI, _ICEBERG = "_delta_log", ".hoodie", "metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LogFile:
     """A regular file as stat saw it. `matched`: the glob names it; others only lie in the same folder."""
 
     path: str
@@ -40,7 +40,7 @@ class Found:
 class Listing:
     """Files by path. `failed` folders and files could not be looked at: nothing is known about what lies there."""
 
-    files: tuple[Found, ...]
+    files: tuple[LogFile, ...]
     failed: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     missing: bool = False
@@ -114,7 +114,7 @@ def names(part: str, name: str) -> bool:
 class _Walk:
     def __init__(self, inodes: Container[int], everything: bool, fence: AllowedFolders | None) -> None:
         self.inodes, self.everything, self.fence = inodes, everything, fence
-        self.files: dict[str, Found] = {}
+        self.files: dict[str, LogFile] = {}
         self.failed: list[str] = []
         self.problems: list[Problem] = []
         self.gone = ""
@@ -183,7 +183,7 @@ class _Walk:
         except OSError as error:
             self._fail(entry.path, error)
             return
-        self.files[entry.path] = Found(
+        self.files[entry.path] = LogFile(
             entry.path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, matched
         )  # fmt: skip
 

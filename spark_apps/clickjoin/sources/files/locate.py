@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from clickjoin.kernel.file_bytes import AllowedFolders, fingerprint, head_of, holds, opened, packed_blocks, plain_blocks
+from clickjoin.kernel.file_bytes import (
+    HEAD,
+    AllowedFolders,
+    fingerprint,
+    head_of,
+    holds,
+    opened,
+    packed_blocks,
+    plain_blocks,
+    read_at,
+)
 from clickjoin.kernel.packed import BrokenFile, is_packed, may_be_packed
 from clickjoin.model.errors import SourceError
-from clickjoin.sources.files.digests import prints_of, root
-from clickjoin.sources.files.listing import Found, list_files
-from clickjoin.sources.files.proofs import proof_of
-from clickjoin.sources.files.state import FileSplit
+from clickjoin.model.split import LastRecord
+from clickjoin.sources.files.digests import after, prints_of, root
+from clickjoin.sources.files.listing import LogFile, list_files
+from clickjoin.sources.files.state import FilePosition, FileSplit, proof_of
 
 
 def locate(pattern: str, splits: Sequence[FileSplit], fence: AllowedFolders | None = None) -> list[str | None]:
@@ -78,7 +88,7 @@ def _is_it(fd: int, packed: bool, path: str, piece: FileSplit) -> bool:
 
 
 def _heads(
-    files: Iterable[Found], lengths: set[int], fence: AllowedFolders | None
+    files: Iterable[LogFile], lengths: set[int], fence: AllowedFolders | None
 ) -> Mapping[tuple[int, str], list[str]]:
     """Paths by the fingerprint of their first bytes, plain files first."""
     heads: dict[tuple[int, str], list[str]] = {}
@@ -92,3 +102,51 @@ def _heads(
             if length <= len(head):
                 heads.setdefault((length, fingerprint(head[:length])), []).append(file.path)
     return heads
+
+
+def resume(last: LastRecord, fence: AllowedFolders | None = None) -> FilePosition | None:
+    """The position just after a record; None where its file is gone, packed, or holds something else there.
+
+    A file without a position is read from its beginning: what is read twice is dropped as repeats.
+    """
+    try:
+        with opened(last.path, fence) as fd:
+            if is_packed(fd, last.path):
+                return None
+            record = read_at(fd, last.offset, last.length + 2)
+            if not _names(last.event_id, record[: last.length]):
+                return None
+            end = record.find(b"\n", max(last.length - 1, 0))
+            if end < 0:
+                return None
+            return _position(fd, last, last.offset + end + 1)
+    except (OSError, SourceError):
+        return None
+
+
+def _position(fd: int, last: LastRecord, offset: int) -> FilePosition:
+    stat = os.fstat(fd)
+    head = read_at(fd, 0, min(HEAD, stat.st_size))
+    anchor = read_at(fd, max(offset - HEAD, 0), min(HEAD, offset))
+    return FilePosition(
+        generation=last.partition,
+        path=last.path,
+        device=stat.st_dev,
+        inode=stat.st_ino,
+        offset=offset,
+        size=stat.st_size,
+        mtime_ns=stat.st_mtime_ns,
+        head_length=len(head),
+        head_hash=fingerprint(head),
+        anchor_length=len(anchor),
+        anchor_hash=fingerprint(anchor),
+        written_ns=stat.st_mtime_ns,
+        changed_ns=stat.st_ctime_ns,
+        prints=after(fd, "", 0, offset, last.path) or "",
+    )
+
+
+def _names(event_id: str, record: bytes) -> bool:
+    """Whether a record holds an id, or all values of an id of several columns (see kernel.parse.fields)."""
+    parts = (part.replace("%3A", ":").replace("%25", "%") for part in event_id.split(":"))
+    return event_id.encode() in record or all(part.encode() in record for part in parts)

@@ -2,45 +2,87 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
-from clickjoin.kernel.file_bytes import AllowedFolders, fingerprint
+from clickjoin.kernel.file_bytes import HEAD, AllowedFolders, fingerprint, opened, read_at
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, Problem
-from clickjoin.sources.files.file_end import Piece, Replaced, piece_of, root_of
+from clickjoin.sources.files.digests import after, root
 from clickjoin.sources.files.identity import Match, adopt, follow, unread
-from clickjoin.sources.files.listing import Found, Listing, list_files, unreadable
+from clickjoin.sources.files.line_end import Ending, cut, cut_records
+from clickjoin.sources.files.listing import Listing, LogFile, list_files, unreadable
 from clickjoin.sources.files.probe import AT_REST_SECONDS, FileProbe, FormOf, Work, no_csv
-from clickjoin.sources.files.proving import (
-    Doubt,
-    Memory,
-    as_it_was,
-    carried,
-    doubt,
-    rewritten,
-    settled,
-    span,
-)
-from clickjoin.sources.files.share import Taken, spend, waves
+from clickjoin.sources.files.proving import Doubt, Memory, as_it_was, carried, doubt, rewritten, settled, span
+from clickjoin.sources.files.share import FileShare, spend, waves
 from clickjoin.sources.files.state import FilePlan, FilePosition, FileSplit
+
+
+class Piece(NamedTuple):
+    """The last bytes that are taken, and digests of all up to them; of a .gz, of all of it as it lies on disk."""
+
+    anchor: bytes
+    prints: str
+
+
+class Replaced(Exception):
+    """The path leads to another file than the one that was listed, or to other bytes than had been read of it."""
+
+
+def piece_of(
+    work: Work, room: int, limit: int | None, must: bool, *, keep: bool, fence: AllowedFolders | None
+) -> tuple[FileShare, Piece]:
+    """Take at most so many bytes and records, as in `cut`; without `keep` nothing is digested.
+
+    Errors: OSError, Replaced, SourceError where the file is shorter than it was.
+    """
+    position, want = work.position, work.want
+    with opened(work.file.path, fence) as fd:
+        stat = os.fstat(fd)
+        if (stat.st_dev, stat.st_ino) != work.file.key:
+            raise Replaced
+        if want.whole:
+            prints = after(fd, "", 0, work.file.size, work.file.path) if keep else ""
+            return FileShare(want.unread, events_of(want.unread, want.mean), False), Piece(b"", prints or "")
+        ending = _ending(fd, work, room, limit, must)
+        length, prints = ending.end - position.offset, ""
+        anchor = read_at(fd, max(ending.end - HEAD, 0), min(HEAD, ending.end)) if length else b""
+        if keep and length:
+            prints = after(fd, position.prints, position.offset, ending.end, work.file.path)
+    if prints is None:
+        raise Replaced
+    records = events_of(length, want.mean) if ending.records is None else ending.records
+    return FileShare(length, records, ending.more), Piece(anchor, prints)
+
+
+def _ending(fd: int, work: Work, room: int, limit: int | None, must: bool) -> Ending:
+    start, size = work.position.offset, work.file.size
+    if work.quoted:
+        return cut_records(fd, start, size, room, limit, must, work.closed, work.quoted, work.file.path)
+    return cut(fd, start, size, room, limit, must, work.closed)
+
+
+def events_of(length: int, mean: float) -> int:
+    """About how many records so many bytes are; at least one if there are any."""
+    return max(round(length / max(mean, 1)), 1) if length else 0
+
+
+def root_of(prints: str, length: int) -> str:
+    """What a split says of all before a place; empty where nothing was digested."""
+    return root(prints, length) if prints else ""
+
 
 LAST_BYTES = 4096  # before half a line, whose records tell about when it is of
 STALE_SECONDS = 60  # half a line that has not grown for this long is worth a word
 
 
 def make_plan(
-    pattern: str,
-    positions: Mapping[str, FilePosition],
-    budget: Budget,
-    now: float,
-    memory: Memory | None = None,
-    *,
-    keep: bool = True,
-    fence: AllowedFolders | None = None,
-    csv: FormOf = no_csv,
-) -> FilePlan:
+    pattern: str, positions: Mapping[str, FilePosition], budget: Budget, now: float, memory: Memory | None = None, *,
+    keep: bool = True, fence: AllowedFolders | None = None, csv: FormOf = no_csv,
+) -> FilePlan:  # fmt: skip
     """Plan a batch of the files that a glob names. `now` in seconds since 1970; `csv`: how a file's CSV is written.
 
     A file that is as it was, with nothing unread, is not opened. A folder that does not exist changes nothing. Without
@@ -104,7 +146,7 @@ class _Draft:
             detail = f"{position.path} is gone with {length} bytes unread; put it back, and they are read"
             self.problems.append(Problem("lost-tail", position.path, detail, position.offset, length))
 
-    def look(self, file: Found, known: FilePosition | None) -> Work | None:
+    def look(self, file: LogFile, known: FilePosition | None) -> Work | None:
         """What a file wants to be read, if anything; a new generation gets a name of its own."""
         if known and (known.state == "done" or (as_it_was(file, known) and not unread(known))):
             if known.path != file.path or doubt(file, known, self.probe.now) is not Doubt.NONE:
@@ -122,7 +164,7 @@ class _Draft:
         self.changed[name] = replace(work.position, generation=name)
         return replace(work, position=self.changed[name])
 
-    def wait_for(self, files: Sequence[Found]) -> None:
+    def wait_for(self, files: Sequence[LogFile]) -> None:
         """Count packed files that are not written to their end yet, and name those that nobody seems to write."""
         for file in files:
             self.backlog_bytes += file.size
@@ -139,23 +181,23 @@ class _Draft:
         wants = [replace(works[n].want, wave=of_wave[at]) for n, at in enumerate(order)]
         pieces: dict[int, Piece] = {}
 
-        def take_one(at: int, room: int, limit: int | None, must: bool) -> Taken:
+        def take_one(at: int, room: int, limit: int | None, must: bool) -> FileShare:
             want = works[at].want
             if want.whole and room < want.unread:
-                return Taken(0, 0, True)
+                return FileShare(0, 0, True)
             try:
                 taken, pieces[at] = piece_of(works[at], room, limit, must, keep=self.keep, fence=self.probe.fence)
             except OSError as error:
                 self.problems.append(unreadable(works[at].file.path, error))
-                return Taken(0, 0, True)
+                return FileShare(0, 0, True)
             except (SourceError, Replaced):
-                return Taken(0, 0, True)  # rewritten since it was listed: the next plan finds out what it is
+                return FileShare(0, 0, True)  # rewritten since it was listed: the next plan finds out what it is
             return taken
 
         for at, taken in enumerate(spend(wants, budget, take_one)):
             self._note(works[at], taken, pieces.get(at))
 
-    def _note(self, work: Work, taken: Taken, piece: Piece | None) -> None:
+    def _note(self, work: Work, taken: FileShare, piece: Piece | None) -> None:
         position = work.position
         end = position.offset + taken.length
         if work.want.whole and not taken.more:
@@ -198,7 +240,7 @@ class _Draft:
             root_of(before.prints, before.offset), root_of(after.prints, span(after)),
         ))  # fmt: skip
 
-    def _rest(self, work: Work, taken: Taken, after: FilePosition) -> None:
+    def _rest(self, work: Work, taken: FileShare, after: FilePosition) -> None:
         left = work.want.unread - taken.length
         if taken.more:
             self.backlog_bytes += left

@@ -27,11 +27,10 @@ from clickjoin.model.split import Problem
 from clickjoin.sources.files.digests import last_is
 from clickjoin.sources.files.identity import Verdict, unread
 from clickjoin.sources.files.line_end import SAMPLE, records_in
-from clickjoin.sources.files.listing import Found, unreadable
-from clickjoin.sources.files.proofs import proof_of
+from clickjoin.sources.files.listing import LogFile, unreadable
 from clickjoin.sources.files.proving import Prover, carried
 from clickjoin.sources.files.share import Want
-from clickjoin.sources.files.state import FilePosition
+from clickjoin.sources.files.state import FilePosition, proof_of
 
 SETTLE_SECONDS = 10  # a packed file whose last write is older than this is taken as complete
 AT_REST_SECONDS = 3600  # nobody writes it any more: a last line needs no newline, Parquet no footer, quotes no end
@@ -51,7 +50,7 @@ class Work:
     `quoted`: the separator of CSV whose records go over several lines. `closed`: its last line needs no newline.
     """
 
-    file: Found
+    file: LogFile
     position: FilePosition
     want: Want
     quoted: str = ""
@@ -69,11 +68,11 @@ class FileProbe:
         self.prover = Prover(now, lot or Random(), fence)
         self.rewritten: set[str] = set()
 
-    def compare(self, file: Found, position: FilePosition) -> Verdict:
+    def compare(self, file: LogFile, position: FilePosition) -> Verdict:
         """Whether the file seems to hold the generation up to its offset; UNKNOWN if it cannot be read now."""
         return self._verdict(file, lambda: self._seems(file, position))
 
-    def same(self, file: Found, position: FilePosition) -> bool:
+    def same(self, file: LogFile, position: FilePosition) -> bool:
         """Whether another file holds all that was read of the generation."""
 
         def whole() -> bool:
@@ -84,13 +83,13 @@ class FileProbe:
 
         return self._verdict(file, whole) is Verdict.SAME
 
-    def refuted(self, tracked: Sequence[tuple[Found, FilePosition | None]]) -> set[str]:
+    def refuted(self, tracked: Sequence[tuple[LogFile, FilePosition | None]]) -> set[str]:
         """Generations that their files turn out not to hold; see `proving.Prover`."""
         found = self.prover.refute(tracked)
         self.rewritten |= found
         return found
 
-    def _seems(self, file: Found, position: FilePosition) -> bool:
+    def _seems(self, file: LogFile, position: FilePosition) -> bool:
         if position.state == "done":
             return file.size == position.size  # what it holds is compared if its times have changed
         proof = proof_of(position)
@@ -104,7 +103,7 @@ class FileProbe:
                 self.rewritten.add(position.generation)
             return False
 
-    def _verdict(self, file: Found, look: Callable[[], bool]) -> Verdict:
+    def _verdict(self, file: LogFile, look: Callable[[], bool]) -> Verdict:
         try:
             return Verdict.SAME if look() else Verdict.OTHER
         except FileNotFoundError:
@@ -117,7 +116,7 @@ class FileProbe:
         except BrokenFile:
             return Verdict.OTHER if self.aged(file) else Verdict.UNKNOWN
 
-    def head(self, file: Found) -> bytes | None:
+    def head(self, file: LogFile) -> bytes | None:
         """Up to the first 1024 bytes; None if they cannot be read."""
         try:
             with opened(file.path, self.fence) as fd:
@@ -125,14 +124,14 @@ class FileProbe:
         except OSError:
             return None  # `look` tells of it if the file is wanted
 
-    def aged(self, file: Found) -> bool:
+    def aged(self, file: LogFile) -> bool:
         """Whether the last write was some time ago; also if its time lies in the future."""
         return self._aged_by(file, SETTLE_SECONDS)
 
-    def _aged_by(self, file: Found, seconds: float) -> bool:
+    def _aged_by(self, file: LogFile, seconds: float) -> bool:
         return abs(self.now - file.mtime_ns / 1e9) >= seconds
 
-    def settled(self, file: Found) -> bool:
+    def settled(self, file: LogFile) -> bool:
         """Whether the file can be read to its end as it is: always, but for a packed file still being written."""
         if not may_be_packed(file.path):
             return True
@@ -146,7 +145,7 @@ class FileProbe:
         except OSError:
             return self.aged(file)  # `look` reports it
 
-    def look(self, file: Found, known: FilePosition | None) -> Work | None:
+    def look(self, file: LogFile, known: FilePosition | None) -> Work | None:
         """What a file wants to be read; None if it cannot be read now."""
         try:
             with opened(file.path, self.fence) as fd:
@@ -157,7 +156,7 @@ class FileProbe:
             self.problems.append(unreadable(file.path, error))
             return None
 
-    def _look(self, fd: int, file: Found, known: FilePosition | None) -> Work | None:
+    def _look(self, fd: int, file: LogFile, known: FilePosition | None) -> Work | None:
         packed = is_packed(fd, file.path)
         sample, head = b"", b""
         if known is None or known.head_length < HEAD:
@@ -180,7 +179,7 @@ class FileProbe:
         )
         return Work(file, position, Want(file.size - offset, len(sample) / max(records, 1)), quoted, closed)
 
-    def _position(self, file: Found, known: FilePosition | None, head: bytes) -> FilePosition:
+    def _position(self, file: LogFile, known: FilePosition | None, head: bytes) -> FilePosition:
         if known is None:
             return _new(file, head)
         # What is partly read keeps the age of its oldest unread byte, so that it keeps its place in the queue.
@@ -189,7 +188,7 @@ class FileProbe:
         return replace(moved, head_length=len(head), head_hash=fingerprint(head)) if head else moved
 
 
-def _new(file: Found, head: bytes) -> FilePosition:
+def _new(file: LogFile, head: bytes) -> FilePosition:
     print_ = fingerprint(head)
     name = f"{file.device}:{file.inode}:{file.mtime_ns}:{file.path}:{print_}"
     return FilePosition(
@@ -210,7 +209,7 @@ def _ends_in_object(fd: int, start: int, size: int) -> bool:
         return False
 
 
-def _packed_want(fd: int, file: Found, position: FilePosition) -> Want:
+def _packed_want(fd: int, file: LogFile, position: FilePosition) -> Want:
     """About what is left after the position, by bytes and records; 0 if nothing follows it."""
     length, sample = max(unpacked_size(fd, file.size) - position.offset, file.size, 1), b""
     try:

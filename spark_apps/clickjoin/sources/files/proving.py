@@ -18,9 +18,8 @@ from clickjoin.kernel.packed import BrokenFile, is_packed
 from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Problem
 from clickjoin.sources.files.digests import SEALED, agree, block_is, blocks_of, prints_of
-from clickjoin.sources.files.listing import Found
-from clickjoin.sources.files.proofs import proof_of
-from clickjoin.sources.files.state import FilePosition
+from clickjoin.sources.files.listing import LogFile
+from clickjoin.sources.files.state import FilePosition, proof_of
 
 FINE = 2  # seconds: what is written twice within a file system's tick bears one time
 REST = 60  # seconds without a change, and one more for so many bytes, until what was read of a growing file is proven:
@@ -43,18 +42,18 @@ def span(position: FilePosition) -> int:
     return position.size if position.state == "done" else position.offset
 
 
-def as_it_was(file: Found, position: FilePosition) -> bool:
+def as_it_was(file: LogFile, position: FilePosition) -> bool:
     """Whether neither size nor times of a file have changed since the last look."""
     known = (position.size, position.written_ns, position.changed_ns)
     return (file.size, file.mtime_ns, file.ctime_ns) == known and position.state != "gone"
 
 
-def settled(file: Found, now: float) -> bool:
+def settled(file: LogFile, now: float) -> bool:
     """Whether any later change will show in a file's times; also where its clock is ahead of ours."""
     return abs(now - file.ctime_ns / 1e9) >= FINE
 
 
-def doubt(file: Found, position: FilePosition, now: float) -> Doubt:
+def doubt(file: LogFile, position: FilePosition, now: float) -> Doubt:
     """What there is to prove."""
     if as_it_was(file, position):
         if position.proven >= span(position):
@@ -83,9 +82,9 @@ class Prover:
         self.found: dict[str, tuple[int, str]] = {}
         self.wrong: set[str] = set()
 
-    def refute(self, tracked: Sequence[tuple[Found, FilePosition | None]]) -> set[str]:
+    def refute(self, tracked: Sequence[tuple[LogFile, FilePosition | None]]) -> set[str]:
         """Generations that their files do not hold. The smallest are compared first, and then some that grow."""
-        by_doubt: dict[Doubt, list[tuple[Found, FilePosition]]] = {kind: [] for kind in Doubt}
+        by_doubt: dict[Doubt, list[tuple[LogFile, FilePosition]]] = {kind: [] for kind in Doubt}
         for file, position in tracked:
             if position and position.generation not in self.found and position.generation not in self.wrong:
                 by_doubt[doubt(file, position, self.now)].append((file, position))
@@ -96,12 +95,12 @@ class Prover:
         self.wrong |= {position.generation for _, position in self._by_lot(by_doubt[Doubt.GROWN])}
         return {position.generation for _, position in tracked if position and position.generation in self.wrong}
 
-    def same(self, file: Found, position: FilePosition) -> bool:
+    def same(self, file: LogFile, position: FilePosition) -> bool:
         """Whether a file holds all that was read of a generation, however much that is. Errors: OSError, BrokenFile."""
         with opened(file.path, self.fence) as fd:
             return self._whole(fd, file, position)
 
-    def _whole(self, fd: int, file: Found, position: FilePosition) -> bool:
+    def _whole(self, fd: int, file: LogFile, position: FilePosition) -> bool:
         end = span(position)
         packed = position.state != "done" and is_packed(fd, file.path)
         if not packed and not position.prints.startswith(SEALED):
@@ -116,10 +115,10 @@ class Prover:
         self.found[position.generation] = (end, prints)
         return agree(position.prints, prints, end)
 
-    def _begin(self, file: Found, position: FilePosition) -> int:
+    def _begin(self, file: LogFile, position: FilePosition) -> int:
         return position.proven if as_it_was(file, position) else 0
 
-    def _some(self, file: Found, position: FilePosition) -> bool:
+    def _some(self, file: LogFile, position: FilePosition) -> bool:
         """Compare as much as this look has left for it."""
         try:
             with opened(file.path, self.fence) as fd:
@@ -131,7 +130,7 @@ class Prover:
         except (OSError, BrokenFile):
             return True  # renamed just now, or unreadable or damaged, which others report
 
-    def _on(self, fd: int, file: Found, position: FilePosition, begin: int) -> bool:
+    def _on(self, fd: int, file: LogFile, position: FilePosition, begin: int) -> bool:
         end = span(position)
         blocks = blocks_of(position.prints, end)
         if end and not blocks:
@@ -148,7 +147,7 @@ class Prover:
         self.found[position.generation] = (end, "")
         return True
 
-    def _by_lot(self, grown: list[tuple[Found, FilePosition]]) -> Iterator[tuple[Found, FilePosition]]:
+    def _by_lot(self, grown: list[tuple[LogFile, FilePosition]]) -> Iterator[tuple[LogFile, FilePosition]]:
         lots = [(pair, block) for pair in grown for block in blocks_of(pair[1].prints, pair[1].offset)]
         self.lot.shuffle(lots)
         for pair, (start, size, text) in lots:
@@ -179,7 +178,7 @@ def _upto(blocks: Iterator[bytes], end: int) -> Iterator[bytes]:
             return
 
 
-def carried(file: Found, known: FilePosition, prover: Prover) -> FilePosition:
+def carried(file: LogFile, known: FilePosition, prover: Prover) -> FilePosition:
     """A position with a file's times as found now, and with what this look has proven of it."""
     begin = known.proven if as_it_was(file, known) else 0
     proven, prints = prover.found.get(known.generation, (begin, ""))
@@ -200,7 +199,7 @@ def belied(position: FilePosition, prover: Prover) -> bool:
     try:
         stat = os.stat(position.path)  # noqa: PTH116 - the path may hold bytes that are no UTF-8
         times = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-        file = Found(position.path, stat.st_dev, stat.st_ino, *times, matched=True)
+        file = LogFile(position.path, stat.st_dev, stat.st_ino, *times, matched=True)
         return file.inode == position.inode and as_it_was(file, position) and not prover.same(file, position)
     except (OSError, BrokenFile):
         return False

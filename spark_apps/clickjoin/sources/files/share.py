@@ -28,7 +28,7 @@ class Want:
 
 
 @dataclass(frozen=True)
-class Taken:
+class FileShare:
     """What was taken of a file: bytes, records (estimated unless counted), and whether finished lines may be left."""
 
     length: int
@@ -37,7 +37,7 @@ class Taken:
 
 
 # (number of the file, bytes it may take, records it may take if they must be counted, take a record at any rate)
-Cut = Callable[[int, int, int | None, bool], Taken]
+Cut = Callable[[int, int, int | None, bool], FileShare]
 
 
 def waves(ages: Sequence[float]) -> list[int]:
@@ -109,7 +109,7 @@ def _with_one_whole(wants: Sequence[Want], rooms: list[int]) -> list[int]:
     return rooms
 
 
-def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[Taken]:
+def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[FileShare]:
     """Take from each file (by wave, then oldest first) what its share allows, with `cut`, which ends where a line does.
 
     What one file does not use (half a line) goes on to the next, so one with no line to give keeps nobody waiting. If
@@ -120,14 +120,14 @@ def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[Taken]:
     # What one file leaves may go to the one with the shortest records, and one record may be taken beyond all room.
     expected = sum(rooms) / max(min((want.mean for want in wants), default=1), 1) + 1
     left = budget.max_events if expected * DOUBT > budget.max_events else None
-    taken: list[Taken] = []
+    taken: list[FileShare] = []
     spare, got = 0, False
     for at, want in enumerate(wants):
         room = rooms[at] if want.whole else rooms[at] + spare
         if (room > 0 and left != 0) or not got:
             piece = cut(at, max(room, 0), left, not got)
         else:
-            piece = Taken(0, 0, True)
+            piece = FileShare(0, 0, True)
         spare += rooms[at] - piece.length
         left = None if left is None else max(left - piece.records, 0)
         got = got or piece.records > 0

@@ -5,29 +5,23 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clickjoin.kernel.chunk import Chunk, spread
-from clickjoin.kernel.handshake import checked
+from clickjoin.kernel.chunk import Chunk
 from clickjoin.kernel.parse.csv_lines import CsvForm
-from clickjoin.kernel.read_lines import SCHEMA, read_chunk, reader
+from clickjoin.kernel.read_lines import SCHEMA, read_chunk
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
-from clickjoin.sources.completeness import Completeness, Evidence
-from clickjoin.sources.files import sample
 from clickjoin.sources.files.allowed_folders import own_fence
-from clickjoin.sources.files.locate import locate, lost_reason, packed_size
+from clickjoin.sources.files.locate import locate, lost_reason, packed_size, resume
 from clickjoin.sources.files.planning import make_plan
-from clickjoin.sources.files.proofs import proof_of
 from clickjoin.sources.files.proving import Memory, Prover, belied
-from clickjoin.sources.files.resume import resume
-from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, splits_of
+from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, proof_of, splits_of
 from clickjoin.sources.port import Source
-from clickjoin.sources.sample import SAMPLE_RECORDS, Sample
+from clickjoin.sources.ranges import ByteSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,12 +31,10 @@ if TYPE_CHECKING:
     from clickjoin.model.ids import RecordSpec
 
 _UNPACKED = 8  # times as long as packed, for sharing out work
-
-
 _MOST_HERE = 256 << 20  # bytes of records that a process takes of what was small as it lies packed
 
 
-class FilesSource(Source):
+class FilesSource(ByteSource):
     """The files that a glob names. `now`: seconds since 1970; `tasks`: how many read a large batch; `fence`: where they
     may lie, if that is not for the pipeline's file alone to say.
 
@@ -54,15 +46,9 @@ class FilesSource(Source):
     """
 
     def __init__(
-        self,
-        source: Files,
-        *,
-        now: Callable[[], float] = time.time,
-        tasks: int = 8,
-        fence: AllowedFolders | None = None,
-        keep: bool = True,
-        here: bool = False,
-    ) -> None:
+        self, source: Files, *, now: Callable[[], float] = time.time, tasks: int = 8,
+        fence: AllowedFolders | None = None, keep: bool = True, here: bool = False,
+    ) -> None:  # fmt: skip
         self._pattern, self._config, self._fence = source.path, source, fence or own_fence(source.path)
         self._now, self._tasks, self._here = now, tasks, here
         self._keep, self._memory, self._positions = keep, Memory(), KnownPositions()
@@ -98,19 +84,15 @@ class FilesSource(Source):
     def read_through(
         self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str
     ) -> DataFrame:
-        """What `each` makes of the records that a worker reads: the same rows each time, in no order. See Source."""
+        """What `each` makes of the records; by this process where no executor sees the files. See Source."""
         if self._here:
-            return super().read_through(spark, splits, spec, each, ddl)
-        chunks, sizes = self._chunks(splits)
-        work = spread(chunks, sizes, self._tasks)
-        frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(reader(work, partial(read_chunk, spec=spec), each)), ddl)
+            return Source.read_through(self, spark, splits, spec, each, ddl)
+        return super().read_through(spark, splits, spec, each, ddl)
 
     def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table | None:
         """The same records, read by this process; None where they turn out to be too many bytes for it. See Source."""
-        chunks, _ = self._chunks(splits)
         held, size = [], 0
-        for batch in (batch for chunk in chunks for batch in read_chunk(chunk, spec)):
+        for batch in (batch for chunk in self.chunks(splits) for batch in read_chunk(chunk, spec)):
             held.append(batch)
             size += batch.nbytes
             if size > _MOST_HERE and not self._here:  # packed tighter than was thought: tasks write as they read
@@ -119,53 +101,28 @@ class FilesSource(Source):
 
     def size(self, split: Split) -> int:
         """About how many bytes a planned split has, if it is read to its end."""
-        return _size(FileSplit.of(split))
+        own = FileSplit.of(split)
+        return own.end - own.start if own.end >= 0 else packed_size(own.path) * _UNPACKED
 
     def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
         """The newest time of a file, in seconds since 1970; 0 where there is none."""
         return max((offset.payload["mtime_ns"] / 1e9 for offset in offsets.values()), default=0)
-
-    def sample(self, splits: Sequence[Split], spec: RecordSpec, most: int = SAMPLE_RECORDS) -> Sample:
-        """A look at some records; a file that has just changed is left. See Source."""
-        return sample.sample(self._chunks(splits)[0], spec, most)
-
-    def first_times(self, splits: Sequence[Split], spec: RecordSpec) -> dict[str, int | None]:
-        """Event time (microseconds) of the first good record of each split, by the path where it lies now."""
-        return sample.first_times(self._chunks(splits)[0], spec)
-
-    def completeness(self, evidence: Evidence) -> Completeness:
-        """Whether rows tile the bytes of each split, and files still hold what was read of them. See Source."""
-        from clickjoin.sources.files.completeness import check  # Spark's functions, which few commands need
-
-        return check(self, evidence)
-
-    def reread(self, split: Split, start: int, end: int, spec: RecordSpec) -> list[int | None] | None:
-        """Event times (microseconds; None of a bad record) of the records in bytes [start, end) of a planned split.
-
-        Read here and now, without Spark. `start` begins a line; end -1: to the file's end. None if the bytes are in no
-        file any more. Errors: SourceError if the file changes meanwhile.
-        """
-        (chunk,), _ = self._chunks([split])
-        return sample.times_between(chunk, start, end, spec)
 
     def rewritten(self, offsets: Sequence[SourceOffset]) -> list[SourceOffset]:
         """Those whose files look as they did at the last look and hold other bytes: all that was read is compared."""
         prover = Prover(self._now(), Random(), self._fence)
         return [offset for offset in offsets if belied(FilePosition.of(offset), prover)]
 
-    def _chunks(self, splits: Sequence[Split]) -> tuple[list[Chunk], list[int]]:
-        chunks, sizes, own = [], [], splits_of(splits)
-        for split, path in zip(own, locate(self._pattern, own, self._fence), strict=True):
-            chunks.append(Chunk(
+    def chunks(self, splits: Sequence[Split]) -> list[Chunk]:
+        """Bytes of the files where they lie now. See RangeSource."""
+        own = splits_of(splits)
+        return [
+            Chunk(
                 path or split.path, split.path, split.generation, split.start, split.end, split.start, split.end,
                 proof_of(split), csv_form(self._config, split.path), "" if path else lost_reason(split), self._fence,
-            ))  # fmt: skip
-            sizes.append(_size(split))
-        return chunks, sizes
-
-
-def _size(split: FileSplit) -> int:
-    return split.end - split.start if split.end >= 0 else packed_size(split.path) * _UNPACKED
+            )
+            for split, path in zip(own, locate(self._pattern, own, self._fence), strict=True)
+        ]  # fmt: skip
 
 
 def csv_form(source: Files, path: str) -> CsvForm | None:

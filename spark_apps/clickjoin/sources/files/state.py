@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 
+from clickjoin.kernel.file_bytes import Proof
 from clickjoin.model.split import Problem, SourceOffset, SourcePlan, Split
 
 
@@ -142,3 +143,12 @@ class KnownPositions:
 def splits_of(splits: Iterable[Split]) -> list[FileSplit]:
     """What splits of this source say."""
     return [FileSplit.of(split) for split in splits]
+
+
+def proof_of(item: FilePosition | FileSplit) -> Proof:
+    """What a position or a split says of its file. The anchor of a split to the file's end lies before its start."""
+    if isinstance(item, FilePosition):
+        offset = item.offset
+    else:
+        offset = item.start if item.end < 0 else item.end
+    return Proof(item.head_length, item.head_hash, offset, item.anchor_length, item.anchor_hash)

@@ -2,63 +2,81 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.chunk import KafkaChunk, spread_offsets
-from clickjoin.kernel.handshake import checked
+from clickjoin.kernel.chunk import KafkaChunk, Link, spread_offsets
 from clickjoin.kernel.kafka import reading
-from clickjoin.kernel.kafka.connection import ANSWER, Connection, Ends, KafkaAway, NoTopic, Topic
+from clickjoin.kernel.kafka.connection import ANSWER, Connection, Ends, KafkaAway, NoTopic, Topic, require_package
 from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.split import Budget, LastRecord, Problem, SourceOffset, SourcePlan, Split
 from clickjoin.sources.completeness import Completeness, Evidence
-from clickjoin.sources.kafka.group import Group
-from clickjoin.sources.kafka.link import link_of
-from clickjoin.sources.kafka.locate import located
 from clickjoin.sources.kafka.marks import marked, refuted
-from clickjoin.sources.kafka.planning import Look, make_plan
+from clickjoin.sources.kafka.planning import Look, located, make_plan
 from clickjoin.sources.kafka.state import Place, Position, Range
-from clickjoin.sources.port import Source
+from clickjoin.sources.ranges import RangeSource
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from clickjoin.config import Kafka
     from clickjoin.model.ids import RecordSpec
+
+
+class Group:
+    """Tells the group of a connection how far partitions have been read."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._committed: dict[Place, int] = {}
+
+    def tell(self, look: Look, positions: Mapping[str, Position]) -> Problem | None:
+        """Commit what has changed, without waiting; what became of the commit before, where it was refused.
+
+        `positions`: of settled batches.
+        """
+        own = (look.topic.cluster, look.topic.id)
+        now = {
+            position.place: position.next
+            for position in positions.values()
+            if (position.place.cluster, position.place.topic_id) == own
+        }
+        changed: dict[Place, Any] = dict(now.items() - self._committed.items())
+        if changed:
+            self._connection.commit([(look.name, place.number, offset) for place, offset in changed.items()])
+            self._committed |= changed
+        why = self._connection.uncommitted()
+        detail = f"offsets are not committed to group {self._connection.group}, and tools show no lag: {why}"
+        return Problem("not-committed", f"kafka:{look.name}", detail) if why else None
+
 
 _LOOK = 5.0  # seconds that somebody waits who only looks
 _CUT_SECONDS = 60.0  # a log that has been too short for so long has lost what it lacks
 _MEAN, _ENOUGH = 500.0, 100  # bytes of a message, until so many were read
 _END = 1 << 62  # an offset behind every end
-_NEEDS = ("confluent-kafka",)
 
 
-class KafkaSource(Source):
+class KafkaSource(RangeSource):
     """The messages of one topic. `now`: seconds since 1970; `tasks`: how many read a large batch.
 
     Without `keep` its plans are only looked at: nothing is committed to the group, and a cluster that does not answer
     is a problem of the plan, not an error. `group`: what the group is called where the configuration does not say.
     """
 
+    needs = ("confluent-kafka",)
+
     def __init__(
-        self,
-        source: Kafka,
-        *,
-        now: Callable[[], float] = time.time,
-        tasks: int = 8,
-        keep: bool = True,
-        group: str = "",
+        self, source: Kafka, *, now: Callable[[], float] = time.time, tasks: int = 8, keep: bool = True, group: str = ""
     ) -> None:
         self._config, self._now, self._tasks, self._keep = source, now, tasks, keep
         self._link = link_of(source, group)
@@ -165,19 +183,15 @@ class KafkaSource(Source):
             self._mean = (pc.sum(found["length"]).as_py() or 0) / found.num_rows
         return found
 
-    def read_here(self, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
-        """The records, read by this process. See Source."""
-        return self.read_chunks(self.chunks(splits), spec)
-
-    def read_through(
-        self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str
-    ) -> DataFrame:
-        """What `each` makes of the records that a worker reads. See Source."""
+    def dealt(self, splits: Sequence[Split]) -> list[list[KafkaChunk]]:
+        """Of a partition a task reads one range at most. See RangeSource."""
         chunks = self.chunks(splits)
         sizes = [round((chunk.end - chunk.start) * (self._mean or _MEAN)) for chunk in chunks]
-        work = spread_offsets(chunks, sizes, self._tasks)
-        frame = spark.range(0, len(work), 1, len(work))
-        return frame.mapInArrow(checked(reading.reader(work, spec, self._link, each), _NEEDS), ddl)
+        return spread_offsets(chunks, sizes, self._tasks)
+
+    def work_of(self, work: Sequence[Sequence[KafkaChunk]], spec: RecordSpec, each: RecordFn) -> RecordFn:
+        """What a task does, over a connection of its own."""
+        return reading.reader(work, spec, self._link, each)
 
     def resume(self, last: LastRecord) -> SourceOffset | None:
         """The offset just after a record; whether its topic is there still, the next plan finds."""
@@ -215,3 +229,10 @@ class KafkaSource(Source):
         most = max(min(most, int(SAMPLE_BYTES / (self._mean or _MEAN))), 1)
         there = [chunk for chunk in self.chunks(splits) if not chunk.lost]
         return self.read_chunks([one._replace(end=min(one.end, one.start + most)) for one in there], spec)
+
+
+def link_of(source: Kafka, reader: str = "") -> Link:
+    """Servers, group, options, and names of the variables that hold secrets. `reader`: who reads."""
+    require_package()
+    group = f"{source.group}-{reader}" if reader else source.group
+    return Link(source.servers, group, tuple(sorted(source.options.items())), source.secrets(os.environ))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from clickjoin.kernel.remote_file import RemoteFile, Signed
 from clickjoin.lake.objects import make_client
@@ -14,13 +15,12 @@ from clickjoin.lake.probe import refusals
 from clickjoin.model.errors import ConfigError, SourceMoved, StoreBusy
 from clickjoin.model.places import S3, store_of
 from clickjoin.model.store_faults import store_fault
-from clickjoin.sources.s3.signer import Signer
 
 SIGNED_SECONDS = 12 * 3600  # a task that is not done by then fails, and goes again with new addresses
 _ABSENT = ("404", "NoSuchKey", "NotFound")
 
 
-class Found(NamedTuple):
+class StoredObject(NamedTuple):
     """An object as a list showed it; `written`: seconds since 1970, by the store's clock."""
 
     key: str
@@ -32,7 +32,7 @@ class Found(NamedTuple):
 class Page(NamedTuple):
     """One answer of a list: objects, folders below, and the store's time when it answered."""
 
-    objects: list[Found]
+    objects: list[StoredObject]
     folders: list[str]
     at: int
 
@@ -123,8 +123,8 @@ def _code(error: Exception) -> str:
     return str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
 
 
-def _found(one: Any) -> Found:
-    return Found(one["Key"], one["ETag"], one["Size"], int(one["LastModified"].timestamp()))
+def _found(one: Any) -> StoredObject:
+    return StoredObject(one["Key"], one["ETag"], one["Size"], int(one["LastModified"].timestamp()))
 
 
 def _time_of(answer: Any) -> int:
@@ -133,3 +133,30 @@ def _time_of(answer: Any) -> int:
         return int(parsedate_to_datetime(date).timestamp())
     except ValueError:
         return 0
+
+
+class Signer:
+    """Signs for one bucket. A client's own `generate_presigned_url` works out each time where that is, in 2 ms.
+
+    Errors: NoCredentialsError, and those of a role that is not granted any more.
+    """
+
+    def __init__(self, client: Any, bucket: str, seconds: int) -> None:
+        import boto3
+
+        # What comes before the key is the client's to say: it knows the endpoint and its style.
+        some = client.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "k"}, ExpiresIn=seconds)
+        self._base, self._seconds = some.partition("?")[0].removesuffix("k"), seconds
+        self._region = client.meta.region_name or "us-east-1"
+        self._credentials: Any = boto3.session.Session().get_credentials()
+
+    def url(self, key: str) -> str:
+        """The address of one object."""
+        from botocore.auth import S3SigV4QueryAuth
+        from botocore.awsrequest import AWSRequest
+
+        now = self._credentials.get_frozen_credentials()  # renewed where they are a role's
+        now = now._replace(token=now.token or None)  # an empty one would be signed, and refused
+        asked = AWSRequest("GET", self._base + quote(key, safe="/~"))
+        S3SigV4QueryAuth(now, "s3", self._region, self._seconds).add_auth(asked)
+        return str(asked.url)

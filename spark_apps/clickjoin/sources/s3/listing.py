@@ -11,7 +11,7 @@ from typing import Protocol
 
 from clickjoin.sources.files.allowed_folders import base_of
 from clickjoin.sources.files.listing import names
-from clickjoin.sources.s3.bucket import Found, Page
+from clickjoin.sources.s3.bucket import Page, StoredObject
 
 _AT_ONCE = 8  # folders
 _WILD = re.compile(r"[*?[]")
@@ -30,7 +30,7 @@ class Lists(Protocol):
 class Look:
     """What a list found: objects that were wanted, by key; of each folder the last key, and the store's time before."""
 
-    objects: dict[str, Found] = field(default_factory=dict)
+    objects: dict[str, StoredObject] = field(default_factory=dict)
     last: dict[str, str] = field(default_factory=dict)
     at: int = 0
     requests: int = 0
@@ -61,7 +61,7 @@ class Glob:
 def look(
     bucket: Lists,
     glob: Glob,
-    wanted: Callable[[Found], bool],
+    wanted: Callable[[StoredObject], bool],
     since: date | None = None,
     after: Mapping[str, str] | None = None,
 ) -> Look:
@@ -84,7 +84,9 @@ def look(
     return found
 
 
-def _folder(bucket: Lists, glob: Glob, folder: str, wanted: Callable[[Found], bool], found: Look, after: str) -> None:
+def _folder(
+    bucket: Lists, glob: Glob, folder: str, wanted: Callable[[StoredObject], bool], found: Look, after: str
+) -> None:
     deep = "**" in glob.parts
     prefix = folder if deep else folder + literal(glob.parts[-1])
     for page in bucket.pages(prefix, "" if deep else "/", after):

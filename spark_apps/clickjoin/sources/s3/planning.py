@@ -3,17 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from clickjoin.kernel.packed import may_be_packed
+from clickjoin.kernel.packed import SUFFIX, BrokenFile, is_packed, may_be_packed, unpack
 from clickjoin.kernel.parse.csv_lines import CsvForm
-from clickjoin.kernel.remote_file import Handle
+from clickjoin.kernel.remote_file import Handle, Held, length_of, pread
 from clickjoin.model.errors import SourceMoved
 from clickjoin.model.split import Budget, Problem
-from clickjoin.sources.files.line_end import cut
-from clickjoin.sources.s3.bucket import Found
-from clickjoin.sources.s3.estimate import Kind, Kinds, is_whole
+from clickjoin.sources.files.line_end import cut, records_in
+from clickjoin.sources.s3.bucket import StoredObject
 from clickjoin.sources.s3.state import ObjectSplit, Part, id_of
+
+SAMPLE = 1 << 16
+PARQUET = ".parquet"
+
+
+class Kind(NamedTuple):
+    """Bytes unpacked for one that is stored, and mean bytes of a record."""
+
+    times: float = 1.0
+    mean: float = 200.0
+
+
+_UNSEEN = {PARQUET: Kind(8.0)}  # its rows as JSON lines; a look at them is a read of its end and of all columns
+
+
+class Kinds:
+    """What is known of each kind of object; a kind is learnt once."""
+
+    def __init__(self) -> None:
+        self._known = dict(_UNSEEN)
+
+    def of(self, path: str, form: CsvForm | None, opened: Callable[[], Handle]) -> Kind:
+        """The kind of an object; `opened` is asked for what it holds where it is the first of its kind."""
+        suffix = next((suffix for suffix in SUFFIX.values() if path.endswith(suffix)), "")
+        if suffix not in self._known:
+            self._known[suffix] = _learn(opened(), path, form)
+        return self._known[suffix]
+
+
+def _learn(file: Handle, path: str, form: CsvForm | None) -> Kind:
+    data = pread(file, SAMPLE, 0)
+    held = Held(data)
+    plain = _unpacked(held) if is_packed(held, path) else data
+    records = records_in(plain, form.separator) if form and form.multiline else plain.count(b"\n")
+    mean = len(plain) / max(records, 1)
+    times = 1.0 if plain is data else max(len(plain) / len(data), 1.0)
+    return Kind(times, max(mean, 1.0) if records or length_of(file) <= SAMPLE else 200.0)
+
+
+def _unpacked(held: Held) -> bytes:
+    """All that the first bytes of a packed object unpack to."""
+    blocks: list[bytes] = []
+    with suppress(BrokenFile):  # where the sample ends
+        blocks.extend(unpack(held, SAMPLE))
+    return b"".join(blocks)
+
+
+def is_whole(path: str, form: CsvForm | None) -> bool:
+    """Whether an object is read by one task from its beginning, and so never planned in part."""
+    return may_be_packed(path) or bool(form and form.multiline)
+
 
 LEAST_CUT = 8 << 20  # shorter objects are never planned in part
 
@@ -24,36 +76,38 @@ class Reads:
 
     bucket: str
     form: Callable[[str], CsvForm | None]
-    opened: Callable[[Found], Handle]
+    opened: Callable[[StoredObject], Handle]
 
-    def path(self, found: Found) -> str:
+    def path(self, found: StoredObject) -> str:
         """An object as people name it."""
         return f"s3://{self.bucket}/{found.key}"
 
 
 @dataclass
-class Taken:
+class Selection:
     """What a batch takes. `begun`: objects that it is the first to take of; `parts`: what goes on in the next one.
 
     `left`: not begun; `gone`: not there any more.
     """
 
     splits: list[ObjectSplit] = field(default_factory=list)
-    begun: list[Found] = field(default_factory=list)
+    begun: list[StoredObject] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
-    left: list[Found] = field(default_factory=list)
-    gone: list[Found] = field(default_factory=list)
+    left: list[StoredObject] = field(default_factory=list)
+    gone: list[StoredObject] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     backlog_bytes: int = 0
     backlog_events: float = 0
 
 
-def take(parts: Iterable[Part], waiting: Iterable[Found], budget: Budget, kinds: Kinds, reads: Reads) -> Taken:
+def take(
+    parts: Iterable[Part], waiting: Iterable[StoredObject], budget: Budget, kinds: Kinds, reads: Reads
+) -> Selection:
     """Take of objects begun, then of others in the order of their last write, until one does not fit.
 
     A batch takes one record, or one object that is not cut, whatever its budget. Errors: those of `opened`'s reads.
     """
-    taker = _Taker(budget, kinds, reads)
+    taker = _Selector(budget, kinds, reads)
     oldest = sorted(waiting, key=lambda found: (found.written, found.key))
     for part in [*parts, *(Part(found) for found in oldest)]:
         try:
@@ -63,11 +117,11 @@ def take(parts: Iterable[Part], waiting: Iterable[Found], budget: Budget, kinds:
     return taker.taken
 
 
-class _Taker:
+class _Selector:
     """Takes objects one after the other while there is room; `full`: nothing more is taken."""
 
     def __init__(self, budget: Budget, kinds: Kinds, reads: Reads) -> None:
-        self.taken, self.full = Taken(), False
+        self.taken, self.full = Selection(), False
         self._kinds, self._reads = kinds, reads
         self._bytes, self._events = float(budget.max_bytes), float(budget.max_events)
 

@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any
 
 from clickjoin.model.split import SourceOffset, Split
-from clickjoin.sources.s3.bucket import Found
+from clickjoin.sources.s3.bucket import StoredObject
 
 PAGE = 512  # objects
 _CURSOR, _PAGES, _ID = "cursor", "known/", 8
@@ -25,7 +25,7 @@ _CURSOR, _PAGES, _ID = "cursor", "known/", 8
 class Part:
     """An object of which the bytes before `offset` have been planned."""
 
-    found: Found
+    found: StoredObject
     offset: int = 0
 
     def plain(self) -> list[Any]:
@@ -35,7 +35,7 @@ class Part:
     @classmethod
     def of(cls, plain: list[Any]) -> Part:
         """From plain data."""
-        return cls(Found(*plain[:-1]), plain[-1])
+        return cls(StoredObject(*plain[:-1]), plain[-1])
 
 
 @dataclass(frozen=True)
@@ -100,15 +100,15 @@ class Ledger:
         own = self.offsets
         return len(own) == len(offsets) and all(own.get(name) is offset for name, offset in offsets.items())
 
-    def has(self, found: Found, bucket: str) -> bool:
+    def has(self, found: StoredObject, bucket: str) -> bool:
         """Whether an object is in a page."""
         return id_of(found, bucket) in self.ids
 
-    def knows(self, found: Found, bucket: str) -> bool:
+    def knows(self, found: StoredObject, bucket: str) -> bool:
         """Whether an object has been planned, in part or whole, or was forgotten."""
         return found.written < self.cursor.horizon or self.has(found, bucket)
 
-    def after(self, bucket: str, taken: Iterable[Found], cursor: Cursor) -> list[SourceOffset]:
+    def after(self, bucket: str, taken: Iterable[StoredObject], cursor: Cursor) -> list[SourceOffset]:
         """Offsets that change once these objects are planned, and nothing but pages' ends is before the horizon."""
         old = {name: page for name, page in self.pages.items() if len(page) and page.newest < cursor.horizon}
         forgotten = cursor.forgotten + sum(map(len, old.values()))
@@ -126,7 +126,7 @@ class Ledger:
         return [whole.to_offset(), *(_offset(name, page) for name, page in changed.items())]
 
 
-def id_of(found: Found, bucket: str) -> bytes:
+def id_of(found: StoredObject, bucket: str) -> bytes:
     """What an object is known by: the same only while its content is."""
     text = f"{bucket}/{found.key}\0{found.etag}\0{found.written}"
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=_ID).digest()

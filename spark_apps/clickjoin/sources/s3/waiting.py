@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from clickjoin.model.split import Problem
-from clickjoin.sources.s3.bucket import Found
+from clickjoin.sources.s3.bucket import StoredObject
 from clickjoin.sources.s3.listing import Glob, Lists, Look, look
 from clickjoin.sources.s3.state import Cursor, Ledger, Part
 
@@ -42,7 +42,7 @@ class Waiting:
     """What waits of one glob, by key."""
 
     def __init__(self, bucket: Lists, name: str, glob: Glob, source: Files, now: Callable[[], float]) -> None:
-        self.objects: dict[str, Found] = {}
+        self.objects: dict[str, StoredObject] = {}
         self.beyond = Beyond()
         self._bucket, self._name, self._glob, self._source, self._now = bucket, name, glob, source, now
         self._lookback = _LOOKBACK if source.lookback is None else source.lookback
@@ -74,7 +74,7 @@ class Waiting:
     def _everything(self, ledger: Ledger) -> Look:
         old = 0
 
-        def wanted(found: Found) -> bool:
+        def wanted(found: StoredObject) -> bool:
             nonlocal old
             if not ledger.knows(found, self._name):
                 return True
@@ -91,7 +91,7 @@ class Waiting:
         return found
 
     def _recent(self, ledger: Ledger) -> Look:
-        def wanted(found: Found) -> bool:
+        def wanted(found: StoredObject) -> bool:
             return not ledger.knows(found, self._name)
 
         after = {**ledger.cursor.marks, **self._marks} if self._source.ordered else None
@@ -108,18 +108,18 @@ class Waiting:
             self.beyond = _with(self.beyond, [one for key, one in self.objects.items() if key not in held])
             self.objects = held
 
-    def drop(self, gone: Iterable[Found]) -> None:
+    def drop(self, gone: Iterable[StoredObject]) -> None:
         """Forget objects that are not there any more as they were listed."""
         for one in gone:
             if self.objects.get(one.key) == one:
                 del self.objects[one.key]
 
-    def replaced(self, found: Found) -> bool:
+    def replaced(self, found: StoredObject) -> bool:
         """Whether a list has shown another object in the place of one that is read in part."""
         now = self.objects.get(found.key)
         return now is not None and now != found
 
-    def cursor(self, before: Cursor, left: Sequence[Found], parts: tuple[Part, ...]) -> Cursor:
+    def cursor(self, before: Cursor, left: Sequence[StoredObject], parts: tuple[Part, ...]) -> Cursor:
         """How far the source has come once all but these objects are planned."""
         full = max(self._full, before.full)
         checked = max(self._full, before.checked)
@@ -165,6 +165,6 @@ class Waiting:
             yield Problem("missing", self._source.path, detail)
 
 
-def _with(beyond: Beyond, more: Sequence[Found]) -> Beyond:
+def _with(beyond: Beyond, more: Sequence[StoredObject]) -> Beyond:
     oldest = min([one.written for one in more] + ([beyond.oldest] if beyond.count else []))
     return Beyond(beyond.count + len(more), beyond.bytes + sum(one.size for one in more), oldest)

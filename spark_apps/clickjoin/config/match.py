@@ -1,0 +1,66 @@
+"""Joins by a key and time: which columns of both streams hold the key, and which of the events with it is meant."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from clickjoin.config.types import Duration, Ids, Strict
+
+
+class First(Strict):
+    """Columns of which the first that is set holds the key."""
+
+    first: Ids = Field(description="columns, the one that is preferred first")
+
+
+def _each_side(value: Any) -> Any:
+    """`on: user` is short for `on: {foreign: user, primary: user}`."""
+    sides = isinstance(value, dict) and not {"foreign", "primary"}.isdisjoint(value)
+    return value if sides else {"foreign": value, "primary": value}
+
+
+def _key(value: Any) -> Any:
+    """`user` is short for a list of it; a list of columns, all of which are equal, or {first: […]}."""
+    return value if isinstance(value, dict) else {"all": value}
+
+
+class Key(Strict):
+    """The columns of one stream's records that hold the key: all, or the first that is set."""
+
+    all: Ids | None = None
+    first: Ids | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.all or self.first or ()
+
+    def __str__(self) -> str:
+        return ("first of " if self.first else "") + ", ".join(self.columns)
+
+
+_AKey = Annotated[Key, BeforeValidator(_key, json_schema_input_type=Ids | First)]
+
+
+class On(Strict):
+    """Where each stream's records hold the key."""
+
+    foreign: _AKey
+    primary: _AKey
+
+
+class Match(Strict):
+    """Which primary events of the same key a foreign event is joined to: by the time between them."""
+
+    on: Annotated[On, BeforeValidator(_each_side, json_schema_input_type=Ids | First | On)] = Field(
+        description="the key: a column of both streams, or {foreign: a, primary: b}; a list: all are equal; "
+        "{first: [a, b]}: the first that is set"
+    )
+    pick: Literal["last", "first"] = Field("last", description="of several primary events the last, or the first")
+    within: Duration = Field(description="so long before its foreign event a primary event may lie, the end included")
+    skew: Duration = Field(0.0, description="so long after its foreign event it may lie, by a clock that is ahead")
+    late: Literal["wait"] = Field(
+        "wait", description="wait: a foreign event is decided once the primary stream has passed its time"
+    )

@@ -1,0 +1,93 @@
+"""Joins by a key and time as a Spark plan; the same rule as kernel/touches, of all events of a key in one pass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+
+from clickjoin.kernel.forgotten import EMPTIED, NO_ID
+from clickjoin.model.ids import COPIES_WITHIN, EVENT_KEY, Around
+from clickjoin.spark.rows import first_of_key
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame
+
+    from clickjoin.lake.spark_reader import SparkReader
+    from clickjoin.model.extent import Extent
+
+
+def pick(
+    lake: SparkReader, wanted: DataFrame, extent: Extent, around: Around, version: int | None = None,
+    floor: datetime | None = None, named_by: DataFrame | None = None,
+) -> DataFrame:  # fmt: skip
+    """See engines.lookup.look_up; `primary_id` becomes the id of the primary event that was found."""
+    if version is None:
+        keys = (named_by or wanted).select(F.col("primary_id").alias("match_key")).where(F.col("match_key") != NO_ID)
+        held = lake.read_named("primary", extent, keys)
+    else:
+        held = lake.read("primary", version).where(extent.sql())
+    if floor is not None:
+        held = held.where(F.col("event_time") >= F.lit(floor))
+    forgets = lake.delta.rows("forgotten") > 0
+    if forgets:  # another copy of the event may hold its record still
+        emptied = lake.read("primary").where((F.col("payload") == EMPTIED) & F.expr(extent.sql()))
+        held = held.join(emptied.select(*EVENT_KEY), list(EVENT_KEY), "left_anti")
+    held = held.select("match_key", F.col("event_id").alias("p_id"), F.col("event_time").alias("p_time"), "payload")
+    events = wanted.select("primary_id", *EVENT_KEY).where(F.col("primary_id") != NO_ID)
+    picked = _picked(events, _without_copies(held), around).withColumnRenamed("primary_id", "match_key")
+    records = first_of_key(held, F.sha2("payload", 256), key=("match_key", "p_id", "p_time"))
+    picked = picked.join(records.withColumnRenamed("payload", "primary"), ["match_key", "p_id", "p_time"])
+    found = wanted.join(picked.drop("match_key"), list(EVENT_KEY), "left").withColumn(
+        "found", F.col("p_id").isNotNull()
+    )
+    return found.withColumns(
+        {
+            "emptied": ~F.col("found") & F.lit(forgets),
+            "primary_id": F.coalesce("p_id", "primary_id"),
+            "primary_time": F.coalesce("p_time", "primary_time"),
+        }
+    ).drop("p_id", "p_time")
+
+
+def _without_copies(held: DataFrame) -> DataFrame:
+    """Primary events, each once: see kernel/touches.without_copies. Columns out: match_key, p_id, p_time."""
+    each = held.select("match_key", "p_id", "p_time").distinct()
+    before = F.lag("p_time").over(Window.partitionBy("match_key", "p_id").orderBy("p_time"))
+    apart = F.unix_micros("p_time") - F.unix_micros("before")
+    return each.withColumn("before", before).where(F.col("before").isNull() | (apart > COPIES_WITHIN)).drop("before")
+
+
+def _picked(events: DataFrame, touches: DataFrame, around: Around) -> DataFrame:
+    """Events and the primary event of each: primary_id (the key), event_id, event_time, p_id, p_time.
+
+    Both are laid out by key and time, events at the end of their window from which they look, and each takes up the
+    nearest primary event, or the one behind that where it is the event itself.
+    """
+    is_last = around.pick == "last"
+    ordered = Window.partitionBy("match_key").orderBy(*_order(("p_time", "p_id"), is_last=is_last))
+    touch = F.struct("p_id", "p_time")
+    touches = touches.withColumn("touch", F.struct(touch.alias("one"), F.lag(touch).over(ordered).alias("next")))
+    end = F.unix_micros("event_time") + F.lit(around.ahead if is_last else -around.back)
+    rows = touches.select(
+        F.col("match_key"), F.unix_micros("p_time").alias("at"), F.lit(0).alias("side"), F.col("p_id").alias("id"),
+        "touch", F.lit(None).cast("string").alias("event_id"), F.lit(None).cast("timestamp").alias("event_time"),
+    ).unionByName(
+        events.select(
+            F.col("primary_id").alias("match_key"), end.alias("at"), F.lit(1 if is_last else -1).alias("side"),
+            F.lit("").alias("id"), F.lit(None).cast(touches.schema["touch"].dataType).alias("touch"), *EVENT_KEY,
+        )
+    )  # fmt: skip
+    nearest = Window.partitionBy("match_key").orderBy(*_order(("at", "side", "id"), is_last=is_last))
+    rows = rows.withColumn("touch", F.last("touch", ignorenulls=True).over(nearest)).where("event_id IS NOT NULL")
+    own = F.when(F.col("touch.one.p_id") == F.col("event_id"), F.col("touch.next")).otherwise(F.col("touch.one"))
+    far = F.unix_micros("event_time") - F.unix_micros("p.p_time")
+    fits = (far >= -around.ahead) & (far <= around.back)
+    return rows.withColumn("p", own).where(fits).select(F.col("match_key").alias("primary_id"), *EVENT_KEY, "p.*")
+
+
+def _order(names: tuple[str, ...], *, is_last: bool) -> list[Any]:
+    return [F.col(name).asc() if is_last else F.col(name).desc() for name in names]

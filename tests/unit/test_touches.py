@@ -1,0 +1,117 @@
+"""Which of the primary events with an event's key is picked, compared with the rules read aloud."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clickjoin.kernel.forgotten import EMPTIED, NO_ID
+from clickjoin.kernel.touches import pick, picked_of
+from clickjoin.kernel.waiting import Tries
+from clickjoin.model.ids import COPIES_WITHIN, Around, moment
+from clickjoin.schemas import PRIMARY
+from tests.unit.resolving_bench import BUCKET, files
+
+BACK, AHEAD = 5, 1  # microseconds
+_TIME = pa.timestamp("us", "UTC")
+TOUCHES = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "ü"]), st.integers(0, 12), st.sampled_from("xyzé")), max_size=20
+)
+EVENTS = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c", ""]), st.integers(0, 20), st.sampled_from("xn")), max_size=9
+)
+
+
+def table(rows: list[tuple[str, int, str]], key: str) -> pa.Table:
+    columns: dict[str, Any] = {
+        "event_id": pa.array([name for _, _, name in rows], pa.string()),
+        "event_time": pa.array([moment(at) for _, at, _ in rows], _TIME),
+        key: pa.array([key for key, _, _ in rows], pa.string()),
+    }
+    return pa.table(columns)
+
+
+def expected(events: list[tuple[str, int, str]], touches: list[tuple[str, int, str]], which: str) -> list[Any]:
+    first = {(key, name): min(at for k, at, n in touches if (k, n) == (key, name)) for key, _, name in touches}
+    answers = []
+    for key, at, own in events:
+        fits = [
+            (when, name.encode(), name)
+            for (k, name), when in first.items()
+            if k == key and name != own and -AHEAD <= at - when <= BACK
+        ]
+        answers.append((max if which == "last" else min)(fits)[2] if fits else None)
+    return answers
+
+
+@given(TOUCHES, EVENTS, st.sampled_from(["last", "first"]))
+def test_the_rules(touches: list[Any], events: list[Any], which: str) -> None:
+    around = Around(BACK, AHEAD, which)
+    at, found = picked_of(table(events, "primary_id"), table(touches, "match_key"), around)
+    got: list[Any] = [None] * len(events)
+    for place, name in zip(at.tolist(), found["event_id"].to_pylist(), strict=True):
+        got[place] = name
+    assert got == expected(events, touches, which)
+
+
+def test_records_of_one_id_that_lie_far_apart_are_two() -> None:
+    apart = [("a", 0, "t"), ("a", COPIES_WITHIN, "t"), ("a", 2 * COPIES_WITHIN + 1, "t")]
+    events = table([("a", at, "o") for _, at, _ in apart], "primary_id")
+    at, found = picked_of(events, table(apart, "match_key"), Around(0, 0, "last"))
+    assert at.tolist() == [0, 2], "the second is a copy of the first; the third is none"
+    assert found["event_time"].to_pylist() == [moment(0), moment(2 * COPIES_WITHIN + 1)]
+
+
+def primary(folder: Path, *rows: tuple[str, int, str | None, str]) -> Any:
+    given_ = [
+        {"event_id": name, "event_time": moment(at), "bucket": BUCKET, "match_key": key, "payload": payload}
+        for name, at, key, payload in rows
+    ]
+    return files(folder, PRIMARY, given_)
+
+
+def picked(folder: Path, *rows: tuple[str, int, str | None, str], floor: int | None = None) -> list[tuple[str, str]]:
+    events = table([("u", 90, "o"), (NO_ID, 90, "keyless")], "primary_id")
+    at, found = pick(events, primary(folder, *rows), Around(50, 0, "last"), floor)
+    assert at.tolist() == [0] * found.num_rows
+    return list(zip(found["event_id"].to_pylist(), found["payload"].to_pylist(), strict=True))
+
+
+def test_of_two_records_of_one_time_the_least_digest_counts(tmp_path: Path) -> None:
+    """Whichever landed first: two replicas, or two engines, give the same row."""
+    rows = [("t", 80, "u", text) for text in ("one", "two", "three")]
+    found = {tuple(picked(tmp_path / str(n), *rows[n:], *rows[:n])) for n in range(3)}
+    assert found == {(("t", "two"),)}
+
+
+def test_one_that_was_forgotten_is_none(tmp_path: Path) -> None:
+    """Also where another copy holds its record still; then the one before it counts."""
+    rows = [("t1", 70, "u", "one"), ("t2", 80, "u", "two"), ("t2", 80, None, EMPTIED), ("t", 85, None, EMPTIED)]
+    assert picked(tmp_path, *rows) == [("t1", "one")]
+
+
+def test_one_from_before_the_floor_is_none(tmp_path: Path) -> None:
+    rows = [("t1", 70, "u", "one"), ("t2", 80, "v", "two")]
+    assert picked(tmp_path / "a", *rows, floor=70) == [("t1", "one")]
+    assert picked(tmp_path / "b", *rows, floor=71) == []
+
+
+def test_a_record_without_a_key_matches_nothing(tmp_path: Path) -> None:
+    assert picked(tmp_path, ("t", 80, NO_ID, "one")) == []
+
+
+@pytest.mark.parametrize(("passed", "over"), [(None, [False, True]), (100, [False, True]), (101, [True, True])])
+def test_an_event_is_decided_once_the_stream_has_passed_it(passed: int | None, over: list[bool]) -> None:
+    rows = table([("u", 100, "o"), (NO_ID, 200, "keyless")], "primary_id")
+    none = pa.nulls(2, _TIME)
+    rows = rows.append_column("primary_time", none).append_column("attempt", pa.array([0, 0], pa.int32()))
+    tries = Tries(0, 1, 1, 1, passed=passed, decides=True)
+    assert tries.over(rows).tolist() == over
+    assert not Tries(0, 1, 1, 1).over(rows).any()
+    assert isinstance(tries.over(rows), np.ndarray)
