@@ -267,6 +267,59 @@ def test_shards_are_those_that_rows_were_placed_by(bench: Bench) -> None:
     assert load_timeline(delta) == timeline
 
 
+@in_full
+@pytest.mark.parametrize("at", [1, 2, 4, 5])
+def test_a_rebuild_of_the_journal_that_is_killed_doubles_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """At any of its commits: by a journal that lacks an entry of the timeline claims would not be found again."""
+    delta = bench.engine.lake.delta
+    reshard(delta, bench.pipeline, 7, (NOW + timedelta(hours=2)).replace(minute=0), NOW)
+    bench.clock.now = NOON + 4 * 3600
+    asked = query("q9", 3 * 3600)
+    clicks = [click(f"n{n}", 3 * 3600 + n, asked, position=1) for n in range(8)]
+    bench.queries(asked)
+    bench.clicks(*clicks)
+    bench.join()
+    handle = DeltaTable(delta.path("journal"))
+    left = [at]
+
+    def reach(point: str) -> None:
+        if point == "before-commit:journal":
+            left[0] -= 1
+            if left[0] < 0:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(failpoint, "reach", reach)
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(bench.spark, bench.pipeline, "", print, what="journal", replace=True)
+    monkeypatch.undo()
+    try:
+        bench.engine = bench.replica("main")
+    except LakeError:  # the journal is older than other tables
+        run_rebuild(bench, "journal", replace=True)
+    assert ArrowTables(bench.pipeline.root).version("journal") > handle.version() + 1
+    bench.clicks(*clicks)
+    bench.join()
+    assert sorted(bench.hosts("joined")) == ["a", "b", *(f"n{n}" for n in range(8))]
+    assert agrees(bench)
+
+
+@in_full
+def test_what_a_killed_rebuild_has_put_aside_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that sleeps between its look at the former registry and its commit finds the next version taken."""
+    monkeypatch.setattr("clickjoin.rebuild.registry.UNKNOWN", 0)
+    handle = DeltaTable(bench.engine.lake.delta.path("registry"))
+    with monkeypatch.context() as patch:
+        patch.setattr(registry_rebuild, "go_on_after", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            rebuild(bench.spark, bench.pipeline, "", print, what="registry", replace=True)
+    run_rebuild(bench, "registry")
+    with pytest.raises(CommitFailedError):
+        committer(handle.table_uri).commit_next(handle, [], Txn("bench/main/join", 99))
+    assert ArrowTables(bench.pipeline.root).version("registry") > handle.version() + 1
+
+
 def test_a_journal_that_is_there_is_left_alone(bench: Bench) -> None:
     with pytest.raises(ConfigError, match="the journal is there"):
         run_rebuild(bench, "journal")

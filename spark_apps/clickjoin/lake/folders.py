@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from clickjoin.lake.snapshot_files import look
 from clickjoin.lake.tree import tree
 
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.lake.tree import Tree
 
+ASIDE = ".put-aside-"  # in the name of a table that was put aside, before the time
 _LOCK = ".tables.lock"
 
 
@@ -35,9 +37,14 @@ class TableFolders:
 
     def put_aside(self, name: str, now: datetime) -> str:
         """Give a table another name, and return where it is then."""
-        aside = f"{name}.put-aside-{now:%Y%m%dT%H%M%SZ}"
+        aside = f"{name}{ASIDE}{now:%Y%m%dT%H%M%SZ}"
         self.rename(name, aside)
         return self._delta.path(aside)
+
+    def newest_aside(self, name: str) -> int:
+        """The newest version of what was put aside of a table, now or by a process that was killed; 0 of nothing."""
+        asides = (folder for folder in self._root.children() if folder.startswith(f"{name}{ASIDE}"))
+        return max((seen.version for seen in (look(self._delta.root, folder) for folder in asides) if seen), default=0)
 
     def rename(self, name: str, to: str) -> None:
         """Give a table another name."""

@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.location import Location, location
 from clickjoin.lake.readable import readable
-from clickjoin.lake.snapshot_files import LOG, look
+from clickjoin.lake.snapshot_files import LOG
 from clickjoin.lake.store_options import store_options
 from clickjoin.model.ids import MICROS
 from clickjoin.model.places import folder_of
@@ -61,11 +61,9 @@ def continue_after(root: str, name: str, newest: int, at: int) -> int:
     return last
 
 
-def go_on_after(delta: DeltaReader, name: str, old: str | None, now: datetime) -> None:
-    """Have a rebuilt table's log go on after that of the table that it replaces, which was put aside at `old`."""
-    root, seen = delta.path("").rstrip("/"), look(*old.rsplit("/", 1)) if old else None
-    newest = seen.version if seen else delta.version(name) + UNKNOWN
-    continue_after(root, name, newest, int(now.timestamp() * MICROS))
+def go_on_after(delta: DeltaReader, name: str, newest: int, now: datetime) -> None:
+    """Have a rebuilt table's log go on after version `newest` of the table that it replaces."""
+    continue_after(delta.path("").rstrip("/"), name, newest, int(now.timestamp() * MICROS))
     delta.forget(name)
 
 

@@ -67,8 +67,10 @@ def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetim
     facts, old = gather(delta, pipeline.pipeline), _make_way(delta, folders, now, replace)
     places = _places(pipeline, lake)
     delta.create(BATCHES)
-    if old:
-        go_on_after(delta, "journal", old, now)
+    if newest := folders.newest_aside("journal"):
+        go_on_after(delta, "journal", newest, now)
+    # Before any plan: where this is killed the tables are ahead of it, and nothing is joined by an older timeline.
+    timeline = _fence(lake)
     seen = {key: _seen(facts, key) for key in facts.sequences}
     numbers = {key: max(held.txns.values()) for key, held in sorted(seen.items()) if held.txns}
     resumed = again = 0
@@ -82,7 +84,7 @@ def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetim
         plan = BatchPlan(pipeline.pipeline, replica, sequence, number, int(now.timestamp() * MICROS),
                          offsets=offsets, snapshot=True)  # fmt: skip
         _write(delta, plan, seen[replica, sequence])
-    return JournalSummary({"/".join(key): number for key, number in numbers.items()}, resumed, again, _fence(lake), old)
+    return JournalSummary({"/".join(key): number for key, number in numbers.items()}, resumed, again, timeline, old)
 
 
 def _make_way(delta: Tables, folders: TableFolders, now: datetime, replace: bool) -> str | None:

@@ -18,7 +18,7 @@ from clickjoin.dispatcher.journal import Journal, sequences
 from clickjoin.forgotten.known import is_any
 from clickjoin.lake.folders import TableFolders, moving_tables
 from clickjoin.lake.log_entries import read_log
-from clickjoin.lake.restored_log import go_on_after
+from clickjoin.lake.restored_log import UNKNOWN, go_on_after
 from clickjoin.model.errors import BatchError, ConfigError, LakeError
 from clickjoin.model.extent import timestamp
 from clickjoin.model.ids import EVENT_KEY, bucket_at, bucket_start, claims_order
@@ -142,7 +142,8 @@ def _put_in_place(
             f"{delta.path(moved[0])}: was committed to while the registry was rebuilt; the registry is as it was",
             remedy="Stop every run, drain and gc of the pipeline, pause its DAGs in Airflow, and rebuild it again",
         )
-    go_on_after(delta, _BESIDE, old, now)
+    newest = folders.newest_aside("registry")  # one that was killed may have put it aside
+    go_on_after(delta, _BESIDE, newest if old else max(newest, delta.version(_BESIDE) + UNKNOWN), now)
     folders.rename(_BESIDE, "registry")
     return old
 
