@@ -4,7 +4,8 @@
 
 Each id is a click that was joined, as in `benchmarks.verify`, with an impression for every ten of them. The day is
 checked as it stands, once more with expectations of the pipeline's own, and then with some rows deleted by hand, so
-that samples are looked for. Beside it run a few of Great Expectations' plain expectations on the output, by hand.
+that samples are looked for. Beside it, on the day's rows of the output alone: checkpoint `joined`, and the same few
+questions asked by Great Expectations' plain expectations by hand, and by DQX where `databricks-labs-dqx` is installed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from unittest.mock import create_autospec
 
 from pyspark.sql import functions as F
 
@@ -25,9 +27,12 @@ from clickjoin.engine import Engine
 from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS
 from clickjoin.model.txn import Txn
+from clickjoin.quality import history, place
+from clickjoin.quality.frames import Frames, running
+from clickjoin.quality.runner import PLAIN
 from clickjoin.quality.suites import REQUIRED, TOKEN
 from clickjoin.schemas import BY_NAME
-from clickjoin.spark.session import in_process
+from clickjoin.spark.session import in_process, with_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +90,9 @@ def main() -> None:
             if what == "damaged":
                 engine.lake.delta.open("joined").delete("bucket = '2026-03-01T0300Z' AND event_id LIKE '10.0.3.7:%'")
             print(json.dumps({"what": what, "ids": chosen.ids, **measured(spark, engine)}), flush=True)
-        print(json.dumps({"what": "plain, by hand", "ids": chosen.ids, **by_hand(spark, engine)}), flush=True)
+        engine.pipeline = pipeline(folder)
+        for name, peer in {"checkpoint joined": alone, "plain, by hand": by_hand, "DQX": by_dqx}.items():
+            print(json.dumps({"what": name, "ids": chosen.ids, **peer(spark, engine)}), flush=True)
 
 
 def measured(spark: SparkSession, engine: Engine) -> dict[str, Any]:
@@ -97,6 +104,42 @@ def measured(spark: SparkSession, engine: Engine) -> dict[str, Any]:
         "jobs": len(spark.sparkContext.statusTracker().getJobIdsForGroup(group)),
         "red": [one.name for one in report.outcomes if one.success is False],
     }
+
+
+def alone(spark: SparkSession, engine: Engine) -> dict[str, Any]:
+    """The project's own checkpoint `joined`, as a script of a user's runs it."""
+    day, past = DAY.date(), history.read(engine.lake.delta, DAY.date(), 28, 3)
+    with place.opened(engine.pipeline) as project:
+        frames = Frames(engine.lake, engine.pipeline, day, DAY + timedelta(days=1), past, {})
+        begun = time.perf_counter()
+        with with_settings(spark, PLAIN), running(engine.pipeline, day, frames):
+            done = project.run("joined", day.isoformat())
+    passed = sum(result.success for _, result in done)
+    return {"seconds": round(time.perf_counter() - begun, 1), "expectations": len(done), "passed": passed}
+
+
+def by_dqx(spark: SparkSession, engine: Engine) -> dict[str, Any]:
+    """The questions of `by_hand`, as rules of DQX; it has no workspace to talk to."""
+    try:
+        from databricks.labs.dqx import check_funcs
+        from databricks.labs.dqx.engine import DQEngineCore
+        from databricks.labs.dqx.rule import DQDatasetRule, DQRowRule
+        from databricks.sdk import WorkspaceClient
+    except ImportError as error:
+        return {"not installed": str(error)}
+    rows = engine.lake.read("joined").where(f"event_time >= '{DAY:%Y-%m-%d}'").persist()
+    distinct = {"limit": 1, "aggr_type": "count_distinct"}
+    rules = [
+        *(DQRowRule(check_func=check_funcs.is_not_null, column=name) for name in REQUIRED["joined"]),
+        DQDatasetRule(check_func=check_funcs.is_unique, columns=["event_id", "event_time"]),
+        DQRowRule(check_func=check_funcs.regex_match, column="token", check_func_kwargs={"regex": TOKEN}),
+        DQDatasetRule(check_func=check_funcs.is_aggr_not_less_than, column="event_id", check_func_kwargs=distinct),
+    ]
+    dqx = DQEngineCore(create_autospec(WorkspaceClient), spark)
+    begun = time.perf_counter()
+    bad = dqx.apply_checks(rows, rules).where("_errors IS NOT NULL").count()
+    rows.unpersist()
+    return {"seconds": round(time.perf_counter() - begun, 1), "success": bad == 0}
 
 
 def by_hand(spark: SparkSession, engine: Engine) -> dict[str, Any]:

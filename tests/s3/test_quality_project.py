@@ -13,11 +13,12 @@ import pytest
 from clickjoin.config import Pipeline
 from clickjoin.lake.location import location
 from clickjoin.model.errors import LakeError
-from clickjoin.quality import history, place
+from clickjoin.quality import place
 from clickjoin.quality.project import Project
 from clickjoin.quality.suites import Facts, shipped
 from stack.gateway import Gateway
 from tests.unit.lakes import pipeline
+from tests.unit.test_quality_project import NONE
 
 RESULT = "uncommitted/validations/joined/2026-03-01/202603{}T000000.000000Z/x.json"
 EMPTY = {"suite_name": "joined", "success": True, "results": [], "statistics": {}, "meta": {}}
@@ -43,7 +44,7 @@ def there(request: pytest.FixtureRequest, tmp_path: Path) -> Pipeline:
 def _run(there: Pipeline, day: str = "01", meanwhile: Any = lambda: None) -> None:
     """What a run does, with a result in place of Spark's work."""
     with place.opened(there) as project:
-        assert project.bring_up_to_date(shipped(there, Facts(history.NONE))) == {}
+        assert project.bring_up_to_date(shipped(there, Facts(NONE))) == {}
         file = project.folder / RESULT.format(day)
         file.parent.mkdir(parents=True)
         file.write_text(json.dumps(EMPTY))

@@ -8,7 +8,11 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.spark.bench import Bench, click, query
+from deltalake import DeltaTable, write_deltalake
+
+from clickjoin.processing.processing import Processing
+from clickjoin.quality.suites import REQUIRED
+from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.hand import Hand
 
 DAY = date(2026, 3, 1)
@@ -22,17 +26,45 @@ OWN = [
     {"table": "foreign", "expectation": "expect_column_values_to_not_be_null", "column": "item"},
 ]  # fmt: skip
 POSITION = "foreign.column_values_to_be_between.position"
+OF_THE_FILE = {POSITION, "joined.items", "foreign.column_values_to_not_be_null.item"}
 
 
 def lake(make: Callable[..., Bench]) -> Bench:
-    """Clicks of one date: 48 are joined, 12 filtered, one waits."""
+    """Clicks of one date: 48 are joined, 12 filtered, one waits; an earlier adapter has left a column."""
     bench = make(adapter="clickjoin.examples.adapters:TopPositions", quality={"expectations": OWN}, retention=KEEP)
+    bench.engine.lake.delta.add_columns("joined", {"former": "STRING"})
     shown = [query(f"q{n}", n, item=f"i{n}", campaign="all") for n in range(20)]
     bench.queries(*shown)
     waits = click("w", 55, query("never"), item="i1", position=1)
     bench.clicks(*(_click(n, shown[n % 20]) for n in range(CLICKS)), waits)
     bench.join()
     return bench
+
+
+def processed_lake(make: Callable[..., Bench]) -> Bench:
+    """Forty events of one stream, one a minute, whose ids alone name them, counted by per-key processing."""
+    bench = make(
+        stream={"source": {"kind": "files", "path": "foreign/*"}, "event_id": "id", "event_time": "at"},
+        output={"columns": {"n": {"from": "stream.n", "type": "BIGINT"}}},
+        process={"key": "n", "processor": "clickjoin.processors:TumblingCounts", "args": {"window": "1m"}},
+        registry={"identity": "id"},
+        retention=KEEP,
+    )
+    _come(bench, *(_event(n, n) for n in range(40)))
+    return bench
+
+
+def _event(n: int, minute: int, value: Any = None) -> dict[str, Any]:
+    return {"id": f"e{n}:", "at": NOON + 60 * minute, "n": n % 4 if value is None else value}
+
+
+def _come(bench: Bench, *events: dict[str, Any]) -> None:
+    """Events are joined, and processed up to the watermark that they give."""
+    bench.clock.now += 3600
+    bench.clicks(*events)
+    bench.join()
+    bench.engine.join_once()  # a batch of no records, if any: it says that time has passed
+    Processing(bench.pipeline).drain(lambda _: None)
 
 
 def _click(n: int, of: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,12 +92,20 @@ def _payload(sql: str, where: str | None = None) -> Callable[[Hand], None]:
     return _set("foreign", where, payload=sql)
 
 
-def _again(*tables: str) -> Callable[[Hand], None]:
+def _again(*tables: str, **hosts: str) -> Callable[[Hand], None]:
     def add(hand: Hand) -> None:
         for table in tables:
-            hand.add(table, hand.rows(table, "q3" if table == "primary" else "c03")[0])
+            hand.add(table, hand.rows(table, hosts.get(table, "c03"))[0])
 
     return add
+
+
+def _all(*faults: Callable[[Hand], None]) -> Callable[[Hand], None]:
+    def change(hand: Hand) -> None:
+        for fault in faults:
+            fault(hand)
+
+    return change
 
 
 def _set(table: str, where: str | None = None, **updates: str) -> Callable[[Hand], None]:
@@ -122,21 +162,58 @@ def _sent_again(hand: Hand) -> None:
         hand.add("foreign", hand.rows("foreign", f"c{n:02}")[0], offset=10_000 + n)
 
 
-def _new_column(hand: Hand) -> None:
+def _other_columns(hand: Hand) -> None:
+    rows = hand.bench.engine.lake.delta.read("joined").drop_columns(["former"])
+    write_deltalake(hand.table("joined"), rows, mode="overwrite", schema_mode="overwrite")
     hand.bench.engine.lake.delta.add_columns("joined", {"extra": "STRING"})
+
+
+def _primary_strange(hand: Hand) -> None:
+    """Few primary events, most of them sent again; of their fields one has another name, one is empty in some."""
+    for n in range(10):
+        hand.delete("primary", f"q{n}")
+    for n in range(10, 17):
+        hand.add("primary", hand.rows("primary", f"q{n}")[0], offset=10_000 + n)
+    _set("primary", None, payload="replace(payload, '\"item\"', '\"thing\"')")(hand)
+    _set("primary", "event_id LIKE 'q11%' OR event_id LIKE 'q12%'", payload="replace(payload, '\"all\"', 'null')")(hand)
+
+
+def _nulls(hand: Hand) -> None:
+    """Of each column that clickjoin never leaves empty, one."""
+    for table, columns in REQUIRED.items():
+        for n, column in enumerate(columns):
+            host = f"q{n + 3}:" if table == "primary" else f"c{n + 10}:"
+            _set(table, f"event_id LIKE '{host}%'", **{column: "NULL"})(hand)
+
+
+def _signal_again(hand: Hand) -> None:
+    signals = DeltaTable(f"{hand.bench.pipeline.root}/process/signals")
+    write_deltalake(signals, signals.to_pyarrow_table().slice(0, 1), mode="append")
+
+
+def _late_and_misfits(hand: Hand) -> None:
+    _come(hand.bench, *(_event(100 + n, n) for n in range(5)), *(_event(200 + n, 45, "no") for n in range(15)))
 
 
 NO_OUTPUT = {"foreign.every_input_accounted_for", "registry.claims_have_outputs"}
 BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
     "half of the clicks": (_half, {"foreign.volume"}),
-    "a null": (_set("joined", C3, primary_id="NULL"), {"joined.not_null.primary_id"}),
+    "nulls": (
+        _nulls,
+        {"registry.claims_agree", "foreign.column_values_to_not_be_null.item"}
+        | {f"{table}.not_null.{one}" for table, names in REQUIRED.items() for one in names},
+    ),
     "duplicates": (
-        _again("joined", "registry", "primary", "foreign"),
+        _again("joined", "registry", "primary", "foreign", primary="q3"),
         {"joined.unique_ids", "registry.unique_ids", "primary.landed_once", "foreign.landed_once"},
     ),
     "records that were sent again": (_sent_again, {"foreign.repeat_rate"}),
     "a column left empty": (_set("joined", None, price="NULL"), {"joined.null_rate.price"}),
-    "a new column": (_new_column, {"joined.columns_new"}),
+    "a new column, and one that is gone": (_other_columns, {"joined.columns_new", "joined.columns_kept"}),
+    "strange primary events": (
+        _primary_strange,
+        {f"primary.{check}" for check in ("volume", "repeat_rate", "fields_kept", "fields_new", "null_rate.campaign")},
+    ),
     "a token by hand": (_set("registry", C3, token="'by hand'"), {"registry.token_form", "registry.claims_agree"}),
     "an id that was stamped again": (_stamped_again, {"joined.ids_stamped_once"}),
     "a changed type": (_payload(TEXT), {"foreign.fields_kept"}),
@@ -152,6 +229,17 @@ BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
         {"registry.known_outcomes", "registry.claims_agree", "registry.outputs_have_claims", "joined.known_ids"}
         | {"foreign.quarantine_rate", "foreign.freshness", "primary.freshness"}
         | {f"joined.delay_p{share}" for share in (50, 90, 99)},
+    ),
+}
+# Of one stream with per-key processing, whose ids alone name an event: what the other lake has none of.
+BROKEN_EVENTS: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
+    "an event and a signal twice": (
+        _all(_again("joined", joined="e3"), _signal_again),
+        {"joined.unique_ids", "signals.unique_ids", "signals.every_event_counted"},
+    ),
+    "late events, and values that do not fit": (
+        _late_and_misfits,
+        {"signals.late_rate", "joined.misfit_rate.n", "joined.null_rate.n", "foreign.fields_kept"},
     ),
 }
 

@@ -47,7 +47,7 @@ class Hand:
         self.bench = bench
 
     def table(self, name: str) -> DeltaTable:
-        return DeltaTable(f"{self.bench.pipeline.root}/{name}")
+        return DeltaTable(self.bench.engine.lake.delta.path(name))
 
     def where(self, host: str) -> str:
         return f"event_id LIKE '{host}:%'"

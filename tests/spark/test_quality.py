@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import re
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,7 +21,18 @@ from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.quality import Report
 from tests.sampled import in_full, some
 from tests.spark.bench import Bench, click, query
-from tests.spark.dated import BROKEN, CORRUPT, DAY, KEEP, OWN, POSITION, lake
+from tests.spark.dated import (
+    BROKEN,
+    BROKEN_EVENTS,
+    CORRUPT,
+    DAY,
+    KEEP,
+    OF_THE_FILE,
+    OWN,
+    POSITION,
+    lake,
+    processed_lake,
+)
 from tests.spark.hand import Hand
 
 
@@ -43,7 +54,16 @@ def red(report: Report) -> set[str]:
 @pytest.fixture(scope="module")
 def dated(make: Callable[..., Bench]) -> Bench:
     """A date with clicks that are joined, filtered and waiting; its first run; three dates before, just so."""
-    bench = lake(make)
+    return _with_history(lake(make))
+
+
+@pytest.fixture(scope="module")
+def processed(make: Callable[..., Bench]) -> Bench:
+    """The same of one stream with per-key processing."""
+    return _with_history(processed_lake(make))
+
+
+def _with_history(bench: Bench) -> Bench:
     first = run(bench)
     assert (red(first), first.ok) == (set(), True)
     assert first.count("undecided") == sum(1 for one in first.outcomes if _needs_history(one.check))
@@ -59,14 +79,16 @@ def _needs_history(check: str) -> bool:
 
 @pytest.fixture
 def broken(dated: Bench, tmp_path: Path) -> Iterator[Hand]:
-    """That lake, to be changed: it is put back afterwards."""
-    root, now = dated.disk, dated.clock.now
-    shutil.copytree(root, tmp_path / "kept")
-    yield Hand(dated)
-    dated.clock.now = now
-    shutil.rmtree(root)
-    shutil.copytree(tmp_path / "kept", root)
-    dated.engine = dated.replica("main")
+    """The first lake, to be changed: it is put back afterwards."""
+    with dated.kept(tmp_path / "kept"):
+        yield Hand(dated)
+
+
+@pytest.fixture
+def broken_events(processed: Bench, tmp_path: Path) -> Iterator[Hand]:
+    """The second one."""
+    with processed.kept(tmp_path / "kept"):
+        yield Hand(processed)
 
 
 def test_a_healthy_date(dated: Bench) -> None:
@@ -106,7 +128,32 @@ def results(bench: Bench) -> dict[str, Any]:
 
 @pytest.mark.parametrize("what", some(list(BROKEN), 4))
 def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
-    damage, expected = BROKEN[what]
+    _is_red(broken, *BROKEN[what])
+
+
+@pytest.mark.parametrize("what", BROKEN_EVENTS)
+def test_what_is_broken_in_one_stream_is_red(broken_events: Hand, what: str) -> None:
+    _is_red(broken_events, *BROKEN_EVENTS[what])
+
+
+def test_each_shipped_expectation_has_a_planted_fault(dated: Bench, processed: Bench) -> None:
+    """By its check and its class: what is shipped is what runs of both lakes have asked."""
+    shipped, planted = set(), set()
+    for bench, faults in ((dated, BROKEN), (processed, BROKEN_EVENTS)):
+        rows = bench.engine.lake.delta.read("quality").to_pylist()
+        kinds = {f"{row['suite']}.{row['check']}": row["expectation"] for row in rows}
+        shipped |= {(_of_any_name(name), kind) for name, kind in kinds.items() if name not in OF_THE_FILE}
+        planted |= {(_of_any_name(name), kinds[name]) for _, expected in faults.values() for name in expected}
+    assert shipped - planted == set()
+
+
+def _of_any_name(check: str) -> str:
+    """A check without the name of its field or column, where each has one."""
+    return re.sub(r"(null|misfit)_rate\..*", r"\1_rate", check)
+
+
+def _is_red(broken: Hand, damage: Callable[[Hand], None], expected: set[str]) -> None:
+    """In the report, in Great Expectations' own results, and with its rows in the table of failures."""
     damage(broken)
     report = run(broken.bench)
     assert red(report) == expected
@@ -119,8 +166,8 @@ def test_what_is_broken_is_red(broken: Hand, what: str) -> None:
     rows = DeltaTable(str(failing)).to_pyarrow_table().to_pylist() if failing.exists() else []
     named = {f"{row['suite']}.{row['check']}" for row in rows}
     assert {name for name, one in of_gx.items() if one["result"].get("unexpected_count")} == named
-    assert all(row["event_id"] for row in rows)
-    assert {row["event_time"].date() for row in rows} <= {DAY}
+    assert all(row["event_id"] or row["check"] == "not_null.event_id" for row in rows)
+    assert {row["event_time"].date() for row in rows if row["suite"] != "signals"} <= {DAY}
 
 
 def written(bench: Bench) -> tuple[int, list[str]]:

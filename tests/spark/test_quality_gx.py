@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from playwright.sync_api import expect, sync_playwright
 
 from clickjoin import quality
+from clickjoin.cli.inspect import gx as gx_command
 from clickjoin.engines.arrow import ArrowTables
+from clickjoin.lake import small_reads
 from clickjoin.quality import Report
-from clickjoin.quality.frames import Frames
-from clickjoin.quality.project import ASSETS
+from clickjoin.quality.project import SITE
 from clickjoin.report import checks
+from clickjoin.spark.session import with_settings
+from tests.airflow.visit import CHROMIUM, needs_browser
 from tests.sampled import in_full
 from tests.spark.bench import Bench
 from tests.spark.dated import DAY, lake
+from tests.spark.hand import Hand
 
 DOCS = Path(__file__).parents[2] / "docs/quality.md"
 
@@ -128,22 +133,89 @@ def test_an_unknown_expectation_is_a_sentence(bench: Bench) -> None:
     assert "expect_the_impossible" in (found["registry.checkpoint"].detail or "")
 
 
-@in_full
-def test_rows_are_read_once_a_date(bench: Bench) -> None:
-    """Each table's files, for all of its expectations, by what Spark keeps; and nothing is kept afterwards."""
-    session: Any = SparkSession.getActiveSession()
-    stored = session.sparkContext._jsc.sc().getRDDStorageInfo
-    before = {rows.id() for rows in stored()}
-    kept: list[list[str]] = []
-    released = Frames.release
+@pytest.fixture
+def log(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """The events of Spark's own log, of all that is run from here on; it reads small tables, too."""
+    monkeypatch.setattr(small_reads, "_ON_DISK", (0, 0))
+    session: Any = bench.spark
+    context, jvm = session.sparkContext._jsc.sc(), session._jvm
+    settings = {"compress": "false", "rolling.enabled": "false", "logStageExecutorMetrics": "false"}
+    conf = context.getConf()
+    for name, value in settings.items():
+        conf.set(f"spark.eventLog.{name}", value)
+    writer = jvm.org.apache.spark.scheduler.EventLoggingListener(
+        "quality", jvm.scala.Option.empty(), jvm.java.net.URI(tmp_path.as_uri()), conf
+    )
+    writer.start()
+    context.addSparkListener(writer)
 
-    def release(frames: Frames) -> None:
-        kept.append([rows.name() for rows in stored() if rows.id() not in before])
-        released(frames)
+    def written() -> list[dict[str, Any]]:
+        context.listenerBus().waitUntilEmpty()
+        writer.stop()
+        return [json.loads(line) for line in (tmp_path / "quality").read_text().splitlines()]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Frames, "release", release)
-        judged(bench)
-    (names,) = kept
-    assert len(names) == len(ASSETS) - 3  # of a pipeline without per-key processing
-    assert {rows.id() for rows in stored()} == before
+    with with_settings(session, {"spark.sql.maxMetadataStringLength": "10000"}):
+        yield written
+    context.removeSparkListener(writer)
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    yield plan
+    for child in plan["children"]:
+        yield from _nodes(child)
+
+
+def rows_read(events: list[dict[str, Any]], root: str) -> Counter[str]:
+    """Rows that Spark has read from files, by table: the sum of what the tasks of each scan say."""
+    table_of, rows = {}, Counter[str]()
+    plans = [event["sparkPlanInfo"] for event in events if "sparkPlanInfo" in event]
+    for node in (node for plan in plans for node in _nodes(plan) if node["nodeName"].startswith("Scan parquet")):
+        (number,) = (one["accumulatorId"] for one in node["metrics"] if one["name"] == "number of output rows")
+        table_of[number] = node["metadata"]["Location"].partition(f"{root}/")[2].partition("/")[0].rstrip("]")
+    tasks = (event["Task Info"] for event in events if event["Event"] == "SparkListenerTaskEnd")
+    for one in (one for task in tasks for one in task["Accumulables"]):
+        if one["ID"] in table_of:
+            rows[table_of[one["ID"]]] += int(one["Update"])
+    return rows
+
+
+def test_rows_are_read_once_a_date(bench: Bench, log: Callable[[], list[dict[str, Any]]]) -> None:
+    """Each table's, for the expectations of all suites, by Spark's event log; and nothing is kept afterwards."""
+    session: Any = bench.spark
+    infos = session.sparkContext._jsc.sc().getRDDStorageInfo
+    before = {rows.id() for rows in infos()}
+    assert judged(bench).ok
+    tables = ("joined", "primary", "foreign", "registry", "filtered", "pending")
+    assert rows_read(log(), str(bench.disk)) == {name: len(bench.rows(name)) for name in tables}
+    kept = [rows.name()[:300] for rows in infos() if rows.id() not in before]
+    assert [name for name in kept if not name.startswith("Delta Table State")] == []  # what Delta keeps of logs
+
+
+@needs_browser
+def test_data_docs_offline(bench: Bench, tmp_path: Path) -> None:
+    """They load nothing from other hosts, and what their scripts do is done: runs are listed, what passed is hidden."""
+    Hand(bench).delete("joined", "c03")
+    assert not judged(bench).ok
+    gx_command(bench.file, to=tmp_path / "mine", offline=True)
+    site, asked, wrong = tmp_path / "mine/gx" / SITE, list[str](), list[str]()
+    loaded = re.compile(r"<(?:script|link|img)[^>]*https?://|url\(.?https?://")
+    pages = list(site.rglob("*.html"))
+    assert (len(pages), [page for page in pages if loaded.search(page.read_text())]) == (1 + 6 + 12, [])
+    with sync_playwright() as playwright:
+        page = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]).new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((site / "index.html").as_uri())
+        runs = page.locator("tr.clickable-row:visible")
+        expect(runs).to_have_count(12)
+        page.get_by_placeholder("Search").first.fill("clickjoin-ids")
+        expect(runs).to_have_count(2)
+        runs.first.click()
+        expect(page.get_by_text("registry.claims_have_outputs").first).to_be_visible()
+        passed, failed = page.locator(".fa-check-circle:visible"), page.locator(".fa-times:visible")
+        expect(passed.first).to_be_visible()
+        page.get_by_text("Failed Only").click()
+        expect(passed).to_have_count(0)
+        expect(failed.first).to_be_visible()
+    assert (wrong, [url for url in asked if not url.startswith(("file:", "data:"))]) == ([], [])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
-from clickjoin.quality import processed
-from clickjoin.quality.history import NONE
+from clickjoin.quality import counted
+from clickjoin.quality.history import History
 from clickjoin.quality.shipped import Shipped
 from clickjoin.quality.suites import Facts, shipped
 from tests.unit.processing_bench import Output, two_batches
 
+NONE = History((), date(2026, 3, 1), 0, 1)
+
 
 def facts(out: Output, rows: int) -> Facts:
     """What is known of a date whose output has so many rows."""
-    why = processed.unknown(out.pipeline)
-    return Facts(NONE, joined=rows, processed=why, sums="" if why else "; ".join(processed.sums(out.pipeline)))
+    why = counted.unknown(out.pipeline)
+    return Facts(NONE, joined=rows, processed=why, sums="" if why else "; ".join(counted.sums(out.pipeline)))
 
 
 def checks(out: Output, rows: int) -> dict[str, Shipped]:
@@ -29,7 +32,7 @@ def test_a_date_that_was_processed(tmp_path: Path) -> None:
     assert sorted(found) == ["signals.every_event_counted", "signals.late_rate", "signals.unique_ids"]
     assert (found["signals.late_rate"].args, found["signals.late_rate"].level) == ({"max_value": 2}, "warn")
     assert checks(out, 0)["signals.late_rate"].undecided == "the output has no rows of the date"
-    assert processed.sums(out.pipeline) == ()
+    assert counted.sums(out.pipeline) == ()
 
 
 def test_what_is_broken_is_said(tmp_path: Path) -> None:

@@ -5,25 +5,27 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clickjoin.model.errors import ConfigError, LakeError
-from clickjoin.quality import history, place, project
+from clickjoin.quality import place, project
+from clickjoin.quality.history import History
 from clickjoin.quality.project import Project
 from clickjoin.quality.shipped import Shipped
 from clickjoin.quality.suites import Facts, shipped
 from tests.unit.lakes import pipeline
 
+NONE = History((), date(2026, 3, 1), 0, 1)
 TOKEN = "joined.not_null.token"
 
 
 def wanted(tmp_path: Path, **changes: Any) -> list[Shipped]:
     """What is shipped; `changes`: arguments of the check of tokens."""
-    made = shipped(pipeline(tmp_path), Facts(history.NONE))
+    made = shipped(pipeline(tmp_path), Facts(NONE))
     return [Shipped(**{**one.__dict__, "args": {**one.args, **changes}}) if one.check == TOKEN else one for one in made]
 
 

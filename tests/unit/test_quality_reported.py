@@ -11,8 +11,7 @@ import pytest
 
 from clickjoin.model.errors import ConfigError
 from clickjoin.quality import day_of
-from clickjoin.quality.checks import Outcome, Report
-from clickjoin.quality.outcomes import _failing
+from clickjoin.quality.outcomes import Outcome, Report, _failing
 
 DAY = date(2026, 3, 1)
 

@@ -95,8 +95,7 @@ class Expectation(Strict):
     @property
     def check(self) -> str:
         """Name of the check."""
-        short = self.expectation.removeprefix("expect_")
-        return self.name or (f"{short}.{re.sub('[^a-z0-9_.-]', '_', self.column.lower())}" if self.column else short)
+        return self.name or check_of(self.expectation, self.column)
 
 
 class Quality(Strict):
@@ -162,6 +161,12 @@ class Quality(Strict):
     def disabled(self, suite: str, check: str) -> bool:
         """Whether a check is left out."""
         return any(fnmatchcase(f"{suite}.{check}", name) for name in self.disable)
+
+
+def check_of(expectation: str, column: str | None) -> str:
+    """Name of a check that nobody has named."""
+    short = expectation.removeprefix("expect_")
+    return f"{short}.{re.sub('[^a-z0-9_.-]', '_', column.lower())}" if column else short
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from clickjoin.quality.history import History
 
 SAMPLED = "sampled_record"
 COMMON = 0.01  # a field, or a type of one, that fewer records have is chance, not schema
@@ -36,41 +34,26 @@ class Fields:
 
     def types(self) -> dict[str, str]:
         """Every field with the JSON types that it has anywhere, joined by `|`; sorted."""
-        return {name: "|".join(sorted(set(types) - {"null"})) for name, types in sorted(self.counts.items())}
+        return {name: _types(counts) for name, counts in sorted(self.counts.items())}
 
     def schema(self) -> dict[str, str]:
         """Common fields with their common JSON types, joined by `|`; sorted."""
-        found = {}
-        for name, types in sorted(self.counts.items()):
-            held = {kind: count for kind, count in types.items() if kind != "null"}
-            whole = sum(held.values())
-            if self.records and whole / self.records >= COMMON:
-                found[name] = "|".join(sorted(kind for kind, count in held.items() if count / whole >= COMMON))
-        return found
+        return {name: _types(self.counts[name], COMMON) for name in sorted(self.counts) if self.share(name) >= COMMON}
 
 
-@dataclass(frozen=True)
-class Drift:
-    """How a schema differs from an earlier one; each as sentences, sorted."""
-
-    lost: tuple[str, ...] = ()
-    new: tuple[str, ...] = ()
+def _types(counts: Mapping[str, int], least: float = 0) -> str:
+    held = {kind: count for kind, count in counts.items() if kind != "null"}
+    return "|".join(sorted(kind for kind, count in held.items() if count >= least * sum(held.values())))
 
 
-def drift(before: Mapping[str, str], now: Fields) -> Drift:
-    """Fields that vanished or changed their type, and fields that appeared."""
+def drift(before: Mapping[str, str], now: Fields) -> tuple[list[str], list[str]]:
+    """Fields that vanished or changed their type, and fields that appeared; each as sentences, sorted."""
     schema = now.schema()
     lost = [f"{name} ({kind}) is in no record" for name, kind in before.items() if now.share(name) < GONE]
-    lost += [
-        f"{name} was {before[name]} and is {kind}" for name, kind in schema.items() if before.get(name, kind) != kind
-    ]
+    changed = {name: kind for name, kind in schema.items() if before.get(name, kind) != kind}
+    lost += [f"{name} was {before[name]} and is {kind}" for name, kind in changed.items()]
     new = [f"{name} ({kind})" for name, kind in schema.items() if name not in before]
-    return Drift(tuple(sorted(lost)), tuple(sorted(new)))
-
-
-def json_type(variant: str) -> str:
-    """The JSON type of a value that Spark describes as `BIGINT`, `DECIMAL(2,1)`, `OBJECT<…>` and so on."""
-    return _JSON.get(variant.split("<", 1)[0].split("(", 1)[0], "number")
+    return sorted(lost), sorted(new)
 
 
 def profile(rows: DataFrame) -> Fields:
@@ -90,25 +73,10 @@ def sampled(total: int, sample: int) -> str:
 
 
 def gathered(records: int, found: Iterable[tuple[str | None, str | None, int]]) -> Fields:
-    """Fields from counts of name and Spark's type; a record without any field has no name."""
+    """Fields from counts of name and Spark's type (its first word); a record without any field has no name."""
     counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for name, kind, count in found:
         if name is not None:
-            json_kind = json_type(kind or "VOID")
+            json_kind = _JSON.get(kind or "VOID", "number")
             counts[name][json_kind] = counts[name].get(json_kind, 0) + int(count)
     return Fields(records, counts)
-
-
-def before(suite: str, names: Sequence[str], history: History) -> tuple[str, dict[str, str]]:
-    """The newest earlier date that has a schema among the samples of a check, and that schema with its types."""
-    held = [found for name in names if (found := history.last_samples(suite, name))]
-    if not held:
-        return "", {}
-    when, text = max(held)
-    first: Any = json.loads(text)[0]
-    return when.isoformat(), dict(first) if isinstance(first, Mapping) else {}
-
-
-def known_fields(stream: str, history: History) -> dict[str, str]:
-    """Fields of a stream's records and their types, of the newest earlier date that has any."""
-    return before(stream, ("fields_kept", "fields_new"), history)[1]

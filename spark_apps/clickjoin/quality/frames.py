@@ -10,18 +10,21 @@ batches | a batch that landed or published some of it, with what it counted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from clickjoin.kernel.data_skipping import rows_in
-from clickjoin.lake.maintenance import sizes
-from clickjoin.model.ids import EVENT_KEY, bucket_at
+from clickjoin.lake.maintenance import newest, sizes
+from clickjoin.model.ids import EVENT_KEY, bucket_at, micros_of
 from clickjoin.model.places import RECORDS
 from clickjoin.model.span import Day
-from clickjoin.quality import batches, processed
+from clickjoin.quality.counted import PROCESSED, batches, processed
 from clickjoin.quality.fields import SAMPLED, Fields, profile, sampled
 from clickjoin.verification import id_places
 from clickjoin.verification.findings import FAULTS, has
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     from clickjoin.config import Pipeline
     from clickjoin.lake.spark_reader import SparkReader
+    from clickjoin.quality.history import History
 
 STREAMS = ("primary", "foreign")
 TABLES = (*STREAMS, "joined", "registry")
@@ -41,7 +45,10 @@ DERIVED = {
     "foreign": ("event", "landed", "age", SAMPLED),
     "registry": ("event",),
 }
-_ALWAYS = (*EVENT_KEY, "replica", "batch", "token")
+# What shipped expectations name, and where every id is.
+_ALWAYS = (
+    *EVENT_KEY, "replica", "batch", "token", "outcome", "primary_id", "primary_time", "source_partition", "offset",
+)  # fmt: skip
 # Where an accepted event is: in the order in which it counts once only.
 PLACES = {
     "joined": "joined > 0",
@@ -56,22 +63,34 @@ _NOWHERE = ("lost", "claim_without_output")
 _CASTS = {"number": "double", "boolean": "boolean"}
 _MOST_FIELDS = 200  # columns of a script that names none
 
-Known = Mapping[str, Mapping[str, str]]  # fields of a stream's records with their JSON types, of earlier dates
-Named = Mapping[str, frozenset[str] | None]  # what expectations on an asset name; None: what, is not known
+Named = Mapping[str, frozenset[str] | None]  # what people's expectations on an asset name; None: what, is not known
+
+
+# The frames of the dates that this process checks just now, by the folder of the pipeline's tables.
+RUNNING: dict[tuple[str, date], Frames] = {}
+
+
+@contextmanager
+def running(pipeline: Pipeline, day: date, frames: Frames) -> Iterator[None]:
+    """Whoever asks the project for the date gets these frames; they are let go afterwards."""
+    RUNNING[pipeline.root, day] = frames
+    try:
+        yield
+    finally:
+        RUNNING.pop((pipeline.root, day), None)
+        frames.release()
 
 
 class Frames:
-    """The assets of one date. `now`: by the lake's clock; `named`, `shipped`: what people's, and clickjoin's name."""
+    """The assets of one date. `now`: by the lake's clock; `past`: what fields its records had before."""
 
     def __init__(
-        self, lake: SparkReader, pipeline: Pipeline, day: date, now: datetime, known: Known, named: Named,
-        shipped: Mapping[str, frozenset[str]],
-    ) -> None:  # fmt: skip
-        self._lake, self._pipeline, self._now = lake, pipeline, now
-        self._known, self._named, self._shipped = known, named, shipped
+        self, lake: SparkReader, pipeline: Pipeline, day: date, now: datetime, past: History, named: Named
+    ) -> None:
+        self._lake, self._pipeline, self._now, self._named = lake, pipeline, now, named
+        self._known = {stream: past.schema(stream, "fields_kept", "fields_new")[1] for stream in STREAMS}
         self.span = Day(day).span
         self._extent = self.span.extent(int(pipeline.registry.bucket))
-        self._reading: Reading | None = None
         self._kept: dict[str, DataFrame] = {}
         self._shown: dict[str, DataFrame] = {}
         self.rows: dict[str, int] = {}
@@ -80,21 +99,26 @@ class Frames:
     def frame(self, asset: str) -> DataFrame:
         """The rows of an asset, kept from now on."""
         if asset not in self._shown:
-            self._kept[asset] = rows = self._made(asset).persist()
-            self.rows[asset] = rows.count()
+            rows = self._rows(asset)
             self._shown[asset] = _judged(rows) if asset == "ids" else self._with_fields(asset, rows)
         return self._shown[asset]
+
+    def _rows(self, asset: str) -> DataFrame:
+        if asset not in self._kept:
+            self._kept[asset] = self._made(asset).persist()
+            self.rows[asset] = self._kept[asset].count()
+        return self._kept[asset]
 
     def _made(self, asset: str) -> DataFrame:
         if asset in TABLES:
             return self._table(asset)
-        if asset in processed.FRAMES:
-            return processed.FRAMES[asset](self._lake, self._pipeline, self.span)
+        if asset in PROCESSED:
+            return processed(asset, self._lake, self._pipeline, self.span)
         return self._ids() if asset == "ids" else self._batches()
 
     def release(self) -> None:
         """Let all rows go."""
-        for rows in self._kept.values():
+        for rows in reversed(self._kept.values()):  # first what was made of others: Spark would plan it again
             rows.unpersist()
         self._kept.clear()
         self._shown.clear()
@@ -116,9 +140,7 @@ class Frames:
         Old by the same clock as GC's: old logs that are read late are as fresh as their newest event.
         """
         delta, width = self._lake.delta, self._pipeline.registry.bucket
-        actions = delta.files(stream)
-        times = actions["max.event_time"].to_pylist() if actions.num_rows else []
-        clock = min([self._now, *([max(time for time in times if time)] if any(times) else [])])
+        clock = min(self._now, newest(delta, stream) or self._now)
         old = self.span.low < clock - timedelta(seconds=self._pipeline.kept(stream))
         return old and not any(bucket <= bucket_at(self.span.low, width) for bucket in sizes(delta, stream))
 
@@ -127,34 +149,35 @@ class Frames:
         made = {
             "event": f"xxhash64({key})",
             "landed": f"xxhash64(replica, {key})",
-            "age": f"{_micros(min(self.span.high, self._now))} / 1e6 - unix_micros(event_time) / 1e6",
+            "age": f"{micros_of(min(self.span.high, self._now))} / 1e6 - unix_micros(event_time) / 1e6",
             "delay": "(unix_micros(published_at) - unix_micros(event_time)) / 1e6",
             SAMPLED: sampled(self.total(name), self._pipeline.quality.sample),
         }
         rows = self._rows_of(name)
+        small = self.total(name) <= self._pipeline.quality.sample
         return rows.select(
-            *(self._shortened(name, column, kind) for column, kind in rows.dtypes),
+            *(F.col(f"`{column}`") if small else self._shortened(name, column, kind) for column, kind in rows.dtypes),
             *(F.expr(made[column]).alias(column) for column in DERIVED[name]),
         )
 
     def _rows_of(self, name: str) -> DataFrame:
         if name == "primary":
             return part(self._lake, "primary", self._extent)
-        if name == "joined":  # adapter's columns too
-            rows = self._lake.read("joined", self._lake.delta.version("joined"))
-            return rows.where(self._extent.sql())
-        return self.reading().rows[name]
+        rows = self.reading.rows[name]
+        if name == "joined":  # adapter's columns too, as of the reading
+            rows = self._lake.read("joined", self._lake.delta.version("joined")).where(self._extent.sql())
+        return rows
 
     def _shortened(self, table: str, column: str, kind: str) -> Column:
-        """A column; in large dates, of one that no expectation names nothing, of whole records whether there is any."""
+        """A column; of one that no expectation names nothing, of whole records whether there is any."""
         named, value = self._named.get(table, frozenset()), F.col(f"`{column}`")
-        if named is None or column in named or self.total(table) <= self._pipeline.quality.sample:
+        if named is None or column in named:
             return value
         if column in ("payload", *RECORDS.values()):
             fields = any(name not in DERIVED[table] for name in named)
             return value if fields else F.expr(f"IF(`{column}` IS NULL, NULL, '')").alias(column)
-        kept = column in _ALWAYS or column in self._shipped.get(table, ())
-        return value if kept else F.lit(None).cast(kind).alias(column)
+        adapted = column not in self._lake.delta.table(table).names
+        return value if adapted or column in _ALWAYS else F.lit(None).cast(kind).alias(column)
 
     def _with_fields(self, table: str, rows: DataFrame) -> DataFrame:
         """With a column for each field of the records that an expectation names: `item`; in `joined` `foreign.item`."""
@@ -162,10 +185,8 @@ class Frames:
         if table in STREAMS:
             found = self._fields_of(table, "payload", named, rows.columns)
             return rows.withColumns(found) if found else rows
-        if table != "joined":
-            return rows
-        for stream, column in RECORDS.items():
-            mine = None if named is None else [n.partition(".")[2] for n in named if n.startswith(f"{stream}.")]
+        for stream, column in RECORDS.items() if table == "joined" else ():
+            mine = named and [n.partition(".")[2] for n in named if n.startswith(f"{stream}.")]
             if column in rows.columns and stream not in rows.columns:
                 found = self._fields_of(stream, column, mine, ())
                 rows = rows.withColumn(stream, F.struct(*(c.alias(n) for n, c in found.items()))) if found else rows
@@ -175,32 +196,32 @@ class Frames:
         self, stream: str, text: str, named: Iterable[str] | None, taken: Iterable[str]
     ) -> dict[str, Column]:
         wanted = None if named is None else set(named) - set(taken)
-        if wanted is not None and not wanted:
-            return {}
-        kinds = dict(self._known.get(stream, {}))
+        kinds = self._known[stream]
         if wanted is None or wanted - set(kinds):
             kinds = self.profiled(stream).types() | kinds
         plain = [name for name in kinds if name not in taken and not set(name) & set(".`'\\")][:_MOST_FIELDS]
-        return {
-            name: _value(text, name, kinds[name]) for name in (plain if wanted is None else sorted(wanted & set(plain)))
-        }
+        chosen = plain if wanted is None else sorted(wanted & set(plain))
+        return {name: _value(text, name, kinds[name]) for name in chosen}
 
     def profiled(self, stream: str) -> Fields:
         """The fields of a stream's records: of all, or of an even sample."""
         if stream not in self.fields:
-            rows = self._kept.get(stream)
-            self.fields[stream] = profile(self.frame(stream) if rows is None else rows)
+            self.fields[stream] = profile(self._rows(stream))
         return self.fields[stream]
 
+    @cached_property
     def reading(self) -> Reading:
         """All places of the date's ids, each table at one version."""
-        if self._reading is None:
-            self._reading = read(self._lake, self._pipeline, self.span, self._now)
-        return self._reading
+        return read(self._lake, self._pipeline, self.span, self._now)
 
     def _ids(self) -> DataFrame:
-        """Where every id is. What seems wrong is read again, and counts where both have found it: an id may move."""
-        first = _placed(id_places.tally(self.reading()))
+        """Where every id is, from the tables' rows as they are kept (where ids alone name events: the output's again).
+
+        What seems wrong is read again, and counts where both have found it: an id may move.
+        """
+        kept = ("foreign", "registry", *(() if self._pipeline.by_id else ("joined",)))
+        rows = self.reading.rows | {name: self._rows(name) for name in kept}
+        first = _placed(id_places.tally(replace(self.reading, rows=rows)))
         self._kept["first look"] = first.persist()
         if not first.where("faults > 0").limit(1).count():
             return first
@@ -213,7 +234,7 @@ class Frames:
         landed = [row for name in STREAMS for row in self.frame(name).select("replica", "batch").distinct().collect()]
         tokens = [row["token"] for row in self.frame("joined").select("token").distinct().collect()]
         keys = {(row["replica"], row["batch"]) for row in landed}
-        return batches.frame(self._lake, keys, tokens, tuple(self._pipeline.output.columns))
+        return batches(self._lake, keys, tokens, tuple(self._pipeline.output.columns))
 
 
 def _placed(tally: DataFrame) -> DataFrame:
@@ -238,7 +259,3 @@ def _judged(rows: DataFrame) -> DataFrame:
 def _value(text: str, key: str, kind: str) -> Column:
     value = F.get_json_object(F.col(f"`{text}`"), f"$['{key}']")
     return value.try_cast(_CASTS[kind]) if kind in _CASTS else value
-
-
-def _micros(moment: Any) -> int:
-    return int(moment.timestamp() * 1_000_000)

@@ -25,15 +25,12 @@ from great_expectations.validator.metric_configuration import MetricConfiguratio
 
 from clickjoin.model.errors import ConfigError
 from clickjoin.quality import gx_expectations  # noqa: F401, the project's expectations are registered by it
+from clickjoin.quality.frames import RUNNING, TABLES, Frames
 
 if TYPE_CHECKING:
     from clickjoin.quality.fields import Fields
-    from clickjoin.quality.frames import Frames
 
 SOURCE, BATCH, DATE = "clickjoin", "date", "date"
-
-# The frames of the dates that this process checks just now, by the folder of the pipeline's tables.
-running: dict[tuple[str, date], Frames] = {}
 
 
 class Engine(SparkDFExecutionEngine):
@@ -46,33 +43,28 @@ class Engine(SparkDFExecutionEngine):
 
     def resolve_metrics(self, metrics_to_resolve: Any, metrics: Any = None, runtime_configuration: Any = None) -> Any:
         """As its base does. Rows that did not pass wait until their number is known; where it is 0 there are none."""
-        known = dict(metrics or {})
+        known, wanted = dict(metrics or {}), {one.id for one in metrics_to_resolve}
         found: dict[Any, Any] = {}
         now = []
-        wanted = {one.id for one in metrics_to_resolve}
         for one in metrics_to_resolve:
-            count = _count_of(one)
-            if count is not None and (count.id in wanted or _partial(count).id in wanted):
+            counts = _counts_of(one)
+            if any(count.id in wanted for count in counts):
                 continue  # it is asked for again once its number is there
-            if count is not None and known.get(count.id) == 0:
+            if counts and known.get(counts[0].id) == 0:
                 found[one.id] = []
             else:
                 now.append(one)
         return found | super().resolve_metrics(now, metrics, runtime_configuration) if now else found or known
 
 
-def _count_of(one: MetricConfiguration) -> MetricConfiguration | None:
-    """The metric that counts what another one lists; None of one that lists nothing."""
+def _counts_of(one: MetricConfiguration) -> list[MetricConfiguration]:
+    """The metric that counts what another one lists, and what it is made from; none of one that lists nothing."""
     base, dot, what = one.metric_name.rpartition(".")
     if not dot or what not in ("unexpected_values", "unexpected_index_list"):
-        return None
+        return []
     values = {name: value for name, value in one.metric_value_kwargs.items() if name != "result_format"}
-    return MetricConfiguration(f"{base}.unexpected_count", one.metric_domain_kwargs, values)
-
-
-def _partial(count: MetricConfiguration) -> MetricConfiguration:
-    name = f"{count.metric_name}.aggregate_fn"
-    return MetricConfiguration(name, count.metric_domain_kwargs, count.metric_value_kwargs)
+    names = (f"{base}.unexpected_count{part}" for part in ("", ".aggregate_fn"))
+    return [MetricConfiguration(name, one.metric_domain_kwargs, values) for name in names]
 
 
 class TableOfDates(DataAsset):  # type: ignore[type-arg]
@@ -92,24 +84,19 @@ class TableOfDates(DataAsset):  # type: ignore[type-arg]
         _day(options)
         return BatchRequest(datasource_name=self.datasource.name, data_asset_name=self.name, options=dict(options))
 
-    def _validate_batch_request(self, batch_request: Any) -> None:
-        _day(batch_request.options)
-
     def get_batch_identifiers_list(self, batch_request: Any) -> list[dict[str, Any]]:
         """The one batch of a request."""
         return [IDDict(batch_request.options)]
 
     def get_batch(self, batch_request: Any) -> Batch:
         """The rows of the date, as Spark has them."""
-        self._validate_batch_request(batch_request)
         source = cast("ClickjoinSource", self.datasource)
         frames = source.frames(_day(batch_request.options))
         spec = RuntimeDataBatchSpec(batch_data=frames.frame(self.name))
         engine = cast("Engine", source.get_execution_engine())
         engine.profiled = partial(frames.profiled, self.name)
         data, markers = engine.get_batch_data_and_markers(batch_spec=spec)
-        identifiers = IDDict(batch_request.options)
-        definition = LegacyBatchDefinition(source.name, "fluent", self.name, identifiers)
+        definition = LegacyBatchDefinition(source.name, "fluent", self.name, IDDict(batch_request.options))
         return Batch(
             datasource=self.datasource, data_asset=self, batch_request=batch_request, data=data,
             metadata=dict(batch_request.options), batch_markers=markers, batch_spec=spec, batch_definition=definition,
@@ -139,12 +126,12 @@ class ClickjoinSource(_SparkDatasource):
 
         Errors: ConfigError where that cannot be read.
         """
-        if (self.root, day) not in running:
-            for held in running.values():
+        if (self.root, day) not in RUNNING:
+            for held in RUNNING.values():
                 held.release()  # one date at a time: its rows are kept in memory
-            running.clear()
-            running[self.root, day] = _opened(self.pipeline_file, day)
-        return running[self.root, day]
+            RUNNING.clear()
+            RUNNING[self.root, day] = _opened(self.pipeline_file, day)
+        return RUNNING[self.root, day]
 
     @classmethod
     def _get_exec_engine_excludes(cls) -> set[str]:
@@ -156,8 +143,6 @@ def _opened(file: str, day: date) -> Frames:
     from clickjoin.engines.choose import open_lake
     from clickjoin.lake.requirements import require_lake
     from clickjoin.quality import history
-    from clickjoin.quality.fields import known_fields
-    from clickjoin.quality.frames import STREAMS, TABLES, Frames
     from clickjoin.spark.session import in_process
 
     place = os.environ.get("CLICKJOIN_PIPELINE") or file
@@ -170,8 +155,7 @@ def _opened(file: str, day: date) -> Frames:
     require_lake(pipeline.root)
     lake = open_lake(lambda: in_process(s3=pipeline.needs_s3), pipeline)
     past = history.read(lake.delta, day, pipeline.quality.history_days, 1)
-    known = {stream: known_fields(stream, past) for stream in STREAMS}
-    return Frames(lake, pipeline, day, datetime.now(UTC), known, dict.fromkeys(TABLES), {})
+    return Frames(lake, pipeline, day, datetime.now(UTC), past, dict.fromkeys(TABLES))
 
 
 def _day(options: Any) -> date:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -16,7 +17,6 @@ from clickjoin.model.reporter import figure
 from clickjoin.schemas import QUALITY
 
 LATER = {"share": "DOUBLE"}  # columns that a table which an earlier version made has not
-Key = tuple[str, str]  # suite, check
 _COLUMNS = ("run", "at", "date", "suite", "check", "observed", "samples")
 
 
@@ -42,7 +42,7 @@ class History:
 
     def __init__(self, rows: Iterable[Mapping[str, Any]], day: date, days: int, least: int) -> None:
         self._day, self._least = day, least
-        self._runs: dict[Key, dict[date, Mapping[str, Any]]] = {}
+        self._runs: dict[tuple[str, str], dict[date, Mapping[str, Any]]] = {}  # by suite and check
         newest: dict[date, tuple[Any, str]] = {}
         kept = [row for row in rows if day - timedelta(days=days) <= row["date"] < day]
         for row in kept:
@@ -60,14 +60,13 @@ class History:
             return Usual(median(same), len(same), weekday=True)
         return Usual(median(values.values()), len(values), weekday=False) if len(values) >= self._least else None
 
-    def last_samples(self, suite: str, check: str) -> tuple[date, str] | None:
-        """The newest date that has samples of a check, and these (JSON text)."""
-        rows = self._runs.get((suite, check), {})
-        held = [when for when, row in rows.items() if row["samples"] not in (None, "[]")]
-        return (max(held), str(rows[max(held)]["samples"])) if held else None
-
-
-NONE = History((), date.min + timedelta(days=500), 0, 1)
+    def schema(self, suite: str, *checks: str) -> tuple[str, dict[str, str]]:
+        """The newest date that has a schema among the samples of some checks, and that schema with its types."""
+        rows = [row for check in checks for row in self._runs.get((suite, check), {}).values()]
+        held = [(row["date"].isoformat(), row["samples"]) for row in rows if row["samples"] not in (None, "[]")]
+        when, text = max(held, default=("", "[{}]"))
+        first: Any = json.loads(text)[0]
+        return when, dict(first) if isinstance(first, Mapping) else {}
 
 
 def read(delta: DeltaReader, day: date, days: int, least: int) -> History:

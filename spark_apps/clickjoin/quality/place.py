@@ -11,45 +11,39 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from errno import ENOTDIR
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from clickjoin.kernel.filesystem import local_folder
 from clickjoin.lake.location import location
+from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import LakeError
-from clickjoin.model.places import is_on_s3
-from clickjoin.model.store_faults import store_fault
 from clickjoin.quality import project
 
 if TYPE_CHECKING:
     from clickjoin.config import Pipeline
 
 FOLDER = "_quality"
-_GX = f"{FOLDER}/gx"
 _EDITED = ("great_expectations.yml", "expectations/", "checkpoints/", "validation_definitions/")
-_RESULTS = "uncommitted/validations"
 _FETCHED = ".fetched.json"
 
 
 def root_of(pipeline: Pipeline) -> str:
     """The folder of a pipeline's project."""
-    return f"{pipeline.root}/{_GX}"
+    return f"{pipeline.root}/{FOLDER}/gx"
 
 
 def require_writable(pipeline: Pipeline) -> None:
     """Check that the project's folder can be made and written to. Errors: LakeError."""
-    folder = local_folder(root_of(pipeline))
-    if folder is None:  # the lake lies there too, and was tested when it was opened
-        return
-    with _refused(folder):
-        taken = next((part for part in (folder.parent, folder) if part.exists() and not part.is_dir()), None)
-        if taken:
-            raise NotADirectoryError(ENOTDIR, f"{taken} is no folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".probe").touch()
-        (folder / ".probe").unlink(missing_ok=True)  # another run looks at the same time
+    root = root_of(pipeline)
+    # One on S3 lies where the lake does, which was tested when that was opened.
+    if local_folder(root) and (why := refusal(root)):
+        raise LakeError(
+            f"{root}: quality results cannot be written there ({why})",
+            remedy="Make it a folder that this process may write to, or move away what is in its place",
+        )
 
 
 @contextmanager
@@ -65,7 +59,7 @@ def opened(pipeline: Pipeline) -> Iterator[project.Project]:
         copy = Path(work) / "gx"
         before = _fetch(root, copy, results=False)
         with project.opened(copy, pipeline) as found:
-            found.results = location(f"{root}/{_RESULTS}")
+            found.results = location(f"{root}/{project.RESULTS}")
             yield found
         _put(root, copy, before)
 
@@ -112,9 +106,8 @@ def put_back(pipeline: Pipeline, edited: Path) -> list[str]:
 
 
 def _changed(root: str, folder: Path, known: dict[str, str]) -> list[str]:
-    mine = _digests(folder)
+    mine, there = _digests(str(folder)), _digests(root)
     changed = sorted(name for name in {*known, *mine} if known.get(name) != mine.get(name))
-    there = {name: _digest(name, data) for name, data in _edited(root).items()}
     if others := [name for name in changed if there.get(name) != known.get(name)]:
         raise LakeError(
             f"{root}: {', '.join(others)}: somebody else has edited it since it was fetched",
@@ -131,59 +124,36 @@ def _changed(root: str, folder: Path, known: dict[str, str]) -> list[str]:
 
 def _fetch(root: str, to: Path, *, results: bool) -> dict[str, str]:
     """Copy a project; returns digests of what people can edit, by path."""
-    place, names = location(root), [*_edited_names(root)]
-    if results:
-        names += [f"{_RESULTS}/{file.path}" for file in location(f"{root}/{_RESULTS}").listed()]
-    for name in names:
-        if (data := place.read(name)) is not None:
+    kept = location(f"{root}/{project.RESULTS}")
+    names = [f"{project.RESULTS}/{file.path}" for file in kept.listed()] if results else []
+    files = chain(_edited(root).items(), ((name, location(root).read(name)) for name in names))
+    for name, data in files:
+        if data is not None:
             (to / name).parent.mkdir(parents=True, exist_ok=True)
             (to / name).write_bytes(data)
-    return _digests(to)
+    return _digests(str(to))
 
 
 def _put(root: str, copy: Path, before: Mapping[str, str]) -> None:
     """Put a run's results and suites back; a file that somebody else has edited meanwhile stays as they left it."""
-    place, there = location(root), {name: _digest(name, data) for name, data in _edited(root).items()}
-    for path in sorted((copy / _RESULTS).rglob("*.json")):
+    place, there = location(root), _digests(root)
+    for path in sorted((copy / project.RESULTS).rglob("*.json")):
         place.write(str(path.relative_to(copy)), path.read_bytes())
-    for name in _digests(copy):
+    for name, data in _edited(str(copy)).items():
         if there.get(name) == before.get(name):
-            place.replace(name, (copy / name).read_bytes())
-
-
-def _edited_names(root: str) -> list[str]:
-    found = [file.path for file in location(root).listed()]
-    return [name for name in found if name.startswith(_EDITED) and not Path(name).name.startswith(".")]
+            place.replace(name, data)
 
 
 def _edited(root: str) -> dict[str, bytes]:
+    """What people can edit of a project, by path."""
     place = location(root)
-    read = ((name, place.read(name)) for name in _edited_names(root))
+    names = [file.path for file in place.listed() if file.path.startswith(_EDITED)]
+    read = ((name, place.read(name)) for name in names if not Path(name).name.startswith("."))
     return {name: data for name, data in read if data is not None}
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    names = (str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file())
-    kept = (name for name in names if name.startswith(_EDITED) and not Path(name).name.startswith("."))
-    return {name: _digest(name, (folder / name).read_bytes()) for name in kept}
-
-
-def _digest(name: str, data: bytes) -> str:
-    """What people have put into a file, as a digest: a run's new limits in a suite are no edit of anybody's."""
-    theirs = project.people_part(data) if name.startswith("expectations/") else data
-    return hashlib.sha256(theirs).hexdigest()
-
-
-@contextmanager
-def _refused(root: Path | str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        why = error.strerror or str(error).splitlines()[0] or type(error).__name__
-        fault = store_fault(str(error)) if is_on_s3(str(root)) else None
-        raise LakeError(
-            f"{root}: quality results cannot be written there ({fault.why if fault else why})",
-            remedy=fault.remedy
-            if fault
-            else "Make it a folder that this process may write to, or move away what is in its place",
-        ) from error
+def _digests(root: str) -> dict[str, str]:
+    """What people have put into each file, as a digest: a run's new limits in a suite are no edit of anybody's."""
+    edited = _edited(root).items()
+    theirs = {name: project.people_part(data) if name.startswith("expectations/") else data for name, data in edited}
+    return {name: hashlib.sha256(data).hexdigest() for name, data in theirs.items()}

@@ -10,6 +10,7 @@ import hashlib
 import html
 import json
 import logging
+import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,39 +36,12 @@ _log = logging.getLogger(__name__)
 
 ASSETS = ("joined", "primary", "foreign", "registry", "ids", "batches", "signals", "sums", "late")
 _PROCESSING = ("signals", "sums", "late")
-_RESULTS = "uncommitted/validations"
+_FILE = "great_expectations.yml"
+RESULTS = "uncommitted/validations"
 SITE = "uncommitted/data_docs/local_site"
 _OURS = "clickjoin"  # the key of a suite's and an expectation's `meta` that is ours
 _LOCK = RLock()  # of a process: Great Expectations has one project at a time there
-_FILE = """\
-config_version: 4
-config_variables_file_path: uncommitted/config_variables.yml
-analytics_enabled: false
-progress_bars: {globally: false}
-stores:
-  expectations_store:
-    class_name: ExpectationsStore
-    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: expectations/}
-  validation_results_store:
-    class_name: ValidationResultsStore
-    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: uncommitted/validations/}
-  checkpoint_store:
-    class_name: CheckpointStore
-    store_backend:
-      {class_name: TupleFilesystemStoreBackend, suppress_store_backend_id: true, base_directory: checkpoints/}
-  validation_definition_store:
-    class_name: ValidationDefinitionStore
-    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: validation_definitions/}
-expectations_store_name: expectations_store
-validation_results_store_name: validation_results_store
-checkpoint_store_name: checkpoint_store
-data_docs_sites:
-  local_site:
-    class_name: SiteBuilder
-    show_how_to_buttons: false
-    store_backend: {class_name: TupleFilesystemStoreBackend, base_directory: uncommitted/data_docs/local_site/}
-    site_index_builder: {class_name: DefaultSiteIndexBuilder}
-"""
+_KEYS = {"signals": ["id"], "batches": [], "sums": []}  # columns that name a row, where it is not named as events are
 
 
 @dataclass
@@ -83,7 +57,7 @@ class Project:
         """Great Expectations' own context of it. Errors: ConfigError where its file cannot be read."""
         import great_expectations as gx
 
-        file = self.folder / "great_expectations.yml"
+        file = self.folder / _FILE
         try:
             wrong = _foreign_code(yaml.safe_load(file.read_text(encoding="utf-8")))
             if not wrong:
@@ -105,24 +79,21 @@ class Project:
         if self.results:
             self.results.remove(file.path for file in self.results.listed() if _is_old(file.path, before))
             return
-        for part in (_RESULTS, SITE):
+        for part in (RESULTS, SITE):
             for file in (self.folder / part).rglob("*.*"):
                 if file.is_file() and _is_old(str(file.relative_to(self.folder)), before):
                     file.unlink(missing_ok=True)
 
     def theirs(self) -> dict[str, list[Any]]:
-        """What people have put into each suite, or edited there: configurations of expectations."""
-        return {name: _theirs(suite) for name, suite in self._suites()}
+        """What people have put into each suite, or edited there: configurations of expectations.
 
-    def _suites(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Suites by name; one that is broken is none here: its checkpoint says so when it is run."""
+        A suite that is broken is none here: its checkpoint says so when it is run.
+        """
+        found = {}
         for path in sorted((self.folder / "expectations").glob("*.json")):
-            try:
-                suite = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:
-                continue
-            if isinstance(suite, dict) and isinstance(suite.get("expectations"), list):
-                yield path.stem, suite
+            with suppress(ValueError, LookupError, AttributeError, TypeError):
+                found[path.stem] = _theirs(json.loads(path.read_text(encoding="utf-8")))
+        return found
 
     def bring_up_to_date(self, wanted: Sequence[Shipped]) -> dict[str, str]:
         """Put the shipped expectations into their suites; returns a sentence for each suite that cannot be read."""
@@ -140,14 +111,14 @@ class Project:
     def _source(self) -> Any:
         from clickjoin.quality.gx_tables import SOURCE, ClickjoinSource
 
-        known, root, file = self.context.data_sources.all(), self.pipeline.root, self.pipeline.file
-        source = known.get(SOURCE)
-        if isinstance(source, ClickjoinSource) and (source.root, source.pipeline_file) == (root, file):
+        sources, root, file = self.context.data_sources, self.pipeline.root, self.pipeline.file
+        source = sources.all().get(SOURCE)
+        if not isinstance(source, ClickjoinSource):
+            return sources.add_clickjoin(SOURCE, root=root, pipeline_file=file)
+        if (source.root, source.pipeline_file) == (root, file):
             return source
-        if isinstance(source, ClickjoinSource):
-            source.root, source.pipeline_file = root, file
-            return self.context.data_sources.add_or_update_clickjoin(datasource=source)
-        return self.context.data_sources.add_clickjoin(SOURCE, root=root, pipeline_file=file)
+        source.root, source.pipeline_file = root, file
+        return sources.add_or_update_clickjoin(datasource=source)
 
     def _bring(self, name: str, wanted: Sequence[Shipped], source: Any) -> None:
         import great_expectations as gx
@@ -155,7 +126,6 @@ class Project:
 
         from clickjoin.quality.gx_tables import BATCH, TableOfDates
 
-        context = self.context
         if name not in source.get_asset_names():
             source._add_asset(TableOfDates(name=name))
         asset = source.get_asset(name)
@@ -164,20 +134,15 @@ class Project:
         suite = self._suite(name)
         if not (self.folder / "checkpoints" / f"{name}.json").exists():
             definition = gx.ValidationDefinition(name=name, data=batch, suite=suite)
-            context.validation_definitions.add_or_update(definition)
+            self.context.validation_definitions.add_or_update(definition)
+            form: dict[str, Any] = {"result_format": "SUMMARY"}
+            if key := _KEYS.get(name, ["event_id", "event_time"]):
+                form |= {"partial_unexpected_count": 100, "unexpected_index_column_names": key}
             docs = UpdateDataDocsAction(name="data docs")
-            format_ = {
-                "result_format": "SUMMARY",
-                "partial_unexpected_count": 100,
-                "unexpected_index_column_names": list(_KEYS[name]),
-            }
-            plain = {"result_format": "SUMMARY"}
-            context.checkpoints.add(
-                gx.Checkpoint(
-                    name=name, validation_definitions=[definition], actions=[docs],
-                    result_format=format_ if _KEYS[name] else plain,
-                )
-            )  # fmt: skip
+            checkpoint = gx.Checkpoint(
+                name=name, validation_definitions=[definition], actions=[docs], result_format=form
+            )
+            self.context.checkpoints.add(checkpoint)
         self._merge(suite, wanted)
 
     def _suite(self, name: str) -> Any:
@@ -200,20 +165,15 @@ class Project:
         held = suite.to_json_dict()
         base, edited = _base(held), {_key(one) for one in _theirs(held)}
         made = {one.key: self._made(one) for one in wanted}
-        there = {_key(one.configuration.to_json_dict()): one for one in suite.expectations}
-        kept = [one for key, one in there.items() if key in edited]
-        for one in kept:
-            if said := ours(one.configuration.to_json_dict()):
-                one.meta = {**one.meta, _OURS: {**said, "edited": True}}
-        fresh = []
-        for key, one in made.items():
-            if key in edited or (key in base and key not in there):
-                continue
-            one.id = there[key].id if key in there else one.id
-            fresh.append(one)
-        digests = {key: _digest(one.configuration.to_json_dict()) for key, one in made.items()}
-        suite.expectations = [*fresh, *kept]
-        suite.meta = {**(suite.meta or {}), _OURS: digests}
+        there = {_key(_config(one)): one for one in suite.expectations}
+        for key in edited:
+            if said := ours(_config(there[key])):
+                there[key].meta = {**there[key].meta, _OURS: {**said, "edited": True}}
+        fresh = [one for key, one in made.items() if key not in edited and (key in there or key not in base)]
+        for key in made.keys() & there.keys():
+            made[key].id = there[key].id
+        suite.expectations = [*fresh, *(one for key, one in there.items() if key in edited)]
+        suite.meta = {**(suite.meta or {}), _OURS: {key: _digest(_config(one)) for key, one in made.items()}}
         if suite.to_json_dict() != held:
             suite.save()
 
@@ -226,17 +186,14 @@ class Project:
         kind = getattr(gx.expectations, one.kind, None) or getattr(gx_expectations, one.kind, None)
         if kind is None:
             known = [name for name in dir(gx.expectations) if name.startswith("Expect")]
-            missing = f"Great Expectations has no {one.kind}{did_you_mean(one.kind, known)}"
-            raise self._wrong(one, missing)
-        said = {"check": one.check, "asks": one.asks, "look": one.look, "column": one.column}
-        said |= {"undecided": one.undecided, "key": one.key}
+            raise self._wrong(one, f"Great Expectations has no {one.kind}{did_you_mean(one.kind, known)}")
+        said = {name: getattr(one, name) for name in ("check", "asks", "look", "column", "undecided", "key")}
+        # Text that stays text on a page: a description is taken for a template in HTML.
+        words = html.escape(f"{one.check}: {one.asks}").replace("$", "$$")
         try:
-            return kind(
-                **one.args, severity=SEVERITY[one.level], description=_plain(f"{one.check}: {one.asks}"),
-                meta={_OURS: said},
-            )  # fmt: skip
+            return kind(**one.args, severity=SEVERITY[one.level], description=words, meta={_OURS: said})
         except Exception as error:
-            raise self._wrong(one, _why(error, one)) from error
+            raise self._wrong(one, _why(error)) from error
 
     def _wrong(self, one: Shipped, why: str) -> ConfigError:
         return ConfigError(
@@ -256,8 +213,7 @@ class Project:
 
     def _assets(self) -> list[str]:
         """Those that the pipeline has."""
-        none = {"primary"} if self.pipeline.stream else set()
-        none |= set() if self.pipeline.process else set(_PROCESSING)
+        none = (*(("primary",) if self.pipeline.stream else ()), *(() if self.pipeline.process else _PROCESSING))
         return [name for name in ASSETS if name not in none]
 
     def run(self, checkpoint: str, day: str) -> list[tuple[str, Any]]:
@@ -272,15 +228,6 @@ class Project:
         return [(suite.suite_name, result) for suite in found.run_results.values() for result in suite.results]
 
 
-_EVENT = ("event_id", "event_time")
-_KEYS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("joined", "primary", "foreign", "registry", "ids", "late"), _EVENT),
-    "signals": ("id",),
-    "batches": (),
-    "sums": (),
-}
-
-
 @contextmanager
 def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
     """The project in a folder, made where there is none; no other process writes to it meanwhile."""
@@ -289,15 +236,20 @@ def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
         logging.getLogger("great_expectations").setLevel(logging.ERROR)
         from clickjoin.quality import gx_tables  # noqa: F401, it registers what the project is made of
 
-        file = folder / "great_expectations.yml"
-        for name in ("expectations", "checkpoints", "validation_definitions", _RESULTS):
-            (folder / name).mkdir(parents=True, exist_ok=True)
-        if not file.exists():
-            file.write_text(_FILE, encoding="utf-8")
-        variables = folder / "uncommitted/config_variables.yml"
-        if not variables.exists():
-            variables.write_text("{}\n", encoding="utf-8")
+        if not (folder / _FILE).exists():
+            (folder / _FILE).write_text(_file(), encoding="utf-8")
         yield Project(folder, pipeline)
+
+
+def _file() -> str:
+    from great_expectations.data_context.types.base import DataContextConfig, FilesystemStoreBackendDefaults
+
+    places = FilesystemStoreBackendDefaults(plugins_directory="")
+    places.data_docs_sites["local_site"]["show_how_to_buttons"] = False
+    bars: Any = {"globally": False}
+    config = DataContextConfig(analytics_enabled=False, progress_bars=bars, store_backend_defaults=places)
+    config.config_variables_file_path = "uncommitted/config_variables.yml"
+    return str(config.to_yaml_str())
 
 
 @contextmanager
@@ -316,10 +268,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _foreign_code(config: Any, name: str = "") -> str:
     """Where a project's file has code run that is not Great Expectations' own: whoever writes to a lake runs none."""
-    if isinstance(config, dict):
-        return next((found for key, value in config.items() if (found := _foreign_code(value, str(key)))), "")
-    if isinstance(config, list):
-        return next((found for value in config if (found := _foreign_code(value, name))), "")
+    if isinstance(config, dict | list):
+        parts = config.items() if isinstance(config, dict) else ((name, value) for value in config)
+        return next((found for key, value in parts if (found := _foreign_code(value, str(key)))), "")
     if name == "plugins_directory" and config:
         return "plugins_directory: code that lies in a lake is not run; install it as a package"
     if name == "module_name" and not str(config).startswith("great_expectations."):
@@ -339,19 +290,18 @@ def people_part(suite: bytes) -> bytes:
 
 
 def _is_old(path: str, before: datetime) -> bool:
-    """Whether a result's run began before a moment: its path says when it did."""
-    for part in path.split("/"):
-        try:
-            return datetime.strptime(part, "%Y%m%dT%H%M%S.%fZ").replace(tzinfo=UTC) < before
-        except ValueError:
-            continue
-    return False
+    """Whether a result's run began before a moment (UTC): its path says when it did."""
+    begun = re.search(r"\d{8}T\d{6}\.\d{6}Z", path)
+    return begun is not None and begun[0] < f"{before:%Y%m%dT%H%M%S.%fZ}"
 
 
 def ours(config: Any) -> Mapping[str, Any]:
     """What clickjoin says of an expectation that it ships; empty of one that people have made."""
-    found: Mapping[str, Any] = (config.get("meta") or {}).get(_OURS) or {}
-    return found
+    return dict((config.get("meta") or {}).get(_OURS) or {})
+
+
+def _config(expectation: Any) -> Mapping[str, Any]:
+    return dict(expectation.configuration.to_json_dict())
 
 
 def _key(config: Mapping[str, Any]) -> str:
@@ -360,8 +310,7 @@ def _key(config: Mapping[str, Any]) -> str:
 
 def _base(suite: Mapping[str, Any]) -> Mapping[str, str]:
     """Digests of what was shipped last, by key."""
-    found: Mapping[str, str] = (suite.get("meta") or {}).get(_OURS, {})
-    return found
+    return dict((suite.get("meta") or {}).get(_OURS, {}))
 
 
 def _theirs(suite: Mapping[str, Any]) -> list[Any]:
@@ -375,12 +324,7 @@ def _digest(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _plain(words: str) -> str:
-    """Text that stays text on a page: Great Expectations takes a description for a template in HTML."""
-    return html.escape(words).replace("$", "$$")
-
-
-def _why(error: Exception, one: Shipped) -> str:
+def _why(error: Exception) -> str:
     found = getattr(error, "errors", None)
     first: Mapping[str, Any] = (found() if callable(found) else [{}])[0]
     named = str((first.get("loc") or ("",))[0])

@@ -7,7 +7,7 @@ Where there is nothing to compare a figure with, it is measured all the same, fo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from clickjoin.config.quality import Expectation, Late, Level, Limit, Quality
     from clickjoin.quality.history import Usual
 
-Bounds = Mapping["Level", Mapping[str, float | None]]  # by level: `min_value` and `max_value`
+Bounds = Mapping["Level", Mapping[str, float]]  # by level: `min_value` and `max_value`
 
 OWN = "an expectation of the pipeline's own file"
 SEVERITY: Mapping[str, str] = {"fail": "critical", "warn": "warning"}
 LEVELS: tuple[Literal["fail", "warn"], ...] = ("fail", "warn")
-# Great Expectations measures what passes, where a rate of nulls or of repeats is what people ask for.
+# Great Expectations measures what passes; limits of these, and what is said of them, are of what does not.
 FLIPPED = (
     "ExpectColumnProportionOfNonNullValuesToBeBetween",
     "ExpectColumnProportionOfUniqueValuesToBeBetween",
@@ -69,29 +69,47 @@ def levelled(quality: Quality, made: Iterable[Shipped]) -> Iterator[Shipped]:
 
 def limits(
     suite: str, check: str, kind: str, args: Mapping[str, Any], bounds: Bounds, asks: str, look: str, *,
-    loose: Mapping[str, Any], undecided: str = "", column: str | None = None,
+    undecided: str = "", unbounded: str = "", column: str | None = None,
 ) -> Iterator[Shipped]:  # fmt: skip
-    """An expectation for each level that has bounds; without any, one that only measures (`loose`).
-
-    Of kinds in FLIPPED, `bounds` are of what passes, where all that is said is of what does not.
-    """
-    say = _of_the_rest if kind in FLIPPED else words
-    held: dict[Level, dict[str, float]] = {}
-    for level in LEVELS:
-        if found := {name: value for name, value in bounds.get(level, {}).items() if value is not None}:
-            held[level] = found
-    if undecided or not held:
-        level = next(iter(held), "warn")
-        said = f"{asks}: {say(held[level])}" if held else asks
-        why = undecided or _NO_LIMIT
-        yield Shipped(suite, check, kind, {**args, **loose}, level, said, look, undecided=why, column=column)
-        return
-    for level, found in held.items():
-        yield Shipped(suite, check, kind, {**args, **found}, level, f"{asks}: {say(found)}", look, column=column)
+    """An expectation for each level that has bounds; without any (`unbounded`: why), one that only measures."""
+    held = {level: found for level in LEVELS if (found := bounds.get(level))}
+    why = undecided or ("" if held else unbounded or _NO_LIMIT)
+    levels: list[Level] = list(held) if not why else [*held, "warn"][:1]
+    for level in levels:
+        said = f"{asks}: {words(held[level])}" if level in held else asks
+        found = _loose(kind) if why else _of_what_passes(kind, held[level])
+        yield Shipped(suite, check, kind, {**args, **found}, level, said, look, why, column)
 
 
-def words(bounds: Mapping[str, float | None]) -> str:
-    """Bounds, as `min_value` and `max_value`, in words."""
+def _loose(kind: str) -> Mapping[str, float]:
+    """Arguments with which a kind passes whatever it measures."""
+    if kind == "ExpectColumnMinToBeBetween":
+        return {"max_value": 1e12}
+    return {"min_value": 0} if kind.endswith("ToBeBetween") else {}
+
+
+def _of_what_passes(kind: str, found: Mapping[str, float]) -> Mapping[str, float]:
+    return {"min_value": 1 - found["max_value"]} if kind in FLIPPED else found
+
+
+def at(side: str, limit: Limit | Late, value: Callable[[float], float] = float) -> Bounds:
+    """Bounds of a limit of the pipeline's file, as `min_value` or `max_value`."""
+    return {level: {side: value(most)} for level in LEVELS if (most := getattr(limit, level)) is not None}
+
+
+def tightest(*several: Bounds) -> Bounds:
+    """Of each level the highest `min_value` and the lowest `max_value`."""
+    found: dict[Level, dict[str, float]] = {}
+    for bounds in several:
+        for level, sides in bounds.items():
+            held = found.setdefault(level, {})
+            for side, value in sides.items():
+                held[side] = (max if side == "min_value" else min)(held.get(side, value), value)
+    return found
+
+
+def words(bounds: Mapping[str, float]) -> str:
+    """Bounds in words."""
     low, high = bounds.get("min_value"), bounds.get("max_value")
     if low == high and low is not None:
         return figure(low)
@@ -99,34 +117,32 @@ def words(bounds: Mapping[str, float | None]) -> str:
     return " and ".join(f"{said} {figure(side)}" for side, said in sides if side is not None)
 
 
-def _of_the_rest(bounds: Mapping[str, float | None]) -> str:
-    low = bounds.get("min_value")
-    return words({"max_value": None if low is None else 1 - low})
-
-
-def at_most(limit: Limit | Late) -> Bounds:
-    """Bounds of a limit of the pipeline's file."""
-    return {"fail": {"max_value": limit.fail}, "warn": {"max_value": limit.warn}}
-
-
 def usually(usual: Usual | None) -> str:
     """What is usual, as the end of what is asked."""
     return f" (usually {usual.text})" if usual else ""
 
 
+def class_of(expectation: str) -> str:
+    """The class of an expectation that is named as suites name it."""
+    return "".join(part.capitalize() for part in expectation.split("_"))
+
+
+def said_of(expectation: str, args: Mapping[str, Any]) -> str:
+    """What an expectation that is none of ours asks."""
+    return ", ".join(f"{name}: {value}" for name, value in args.items()) or expectation.replace("_", " ")
+
+
 def of_the_file(one: Expectation) -> Shipped:
     """An expectation of the pipeline's own file."""
-    kind = "".join(part.capitalize() for part in one.expectation.split("_"))
     named: dict[str, Any] = {
         key: _column(one.table, one.args[key]) for key in ("column_A", "column_B") if key in one.args
     }
     if isinstance(listed := one.args.get("column_list"), list):
         named["column_list"] = [_column(one.table, name) for name in listed]
     column = {"column": _column(one.table, one.column)} if one.column else {}
-    said = ", ".join(f"{name}: {value}" for name, value in one.args.items()) or one.expectation.replace("_", " ")
     return Shipped(
-        one.table, f"{one.table}.{one.check}", kind, {**one.args, **named, **column}, one.level, said, OWN,
-        column=one.column,
+        one.table, f"{one.table}.{one.check}", class_of(one.expectation), {**one.args, **named, **column}, one.level,
+        said_of(one.expectation, one.args), OWN, column=one.column,
     )  # fmt: skip
 
 

@@ -164,6 +164,19 @@ def compile_code(session: SparkSession, worth_it: bool) -> None:
 
 
 @contextmanager
+def with_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Give a session settings; then they are as before."""
+    before = {key: str(session.conf.get(key)) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            session.conf.set(key, value)
+
+
+@contextmanager
 def planned_at_once(session: SparkSession | None, events: int) -> Iterator[None]:
     """Have Spark plan a small batch as a whole and in one partition, not stage by stage; then as before.
 

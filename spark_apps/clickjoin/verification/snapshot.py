@@ -25,7 +25,7 @@ from clickjoin.model.span import Span
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.shards import load_timeline
 from clickjoin.retry.pending import states
-from clickjoin.spark.session import tune_codegen
+from clickjoin.spark.session import tune_codegen, with_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -186,13 +186,7 @@ def sized(lake: SparkReader, pipeline: Pipeline, span: Span) -> Iterator[None]:
     """Set the session up for as many rows as the range holds; afterwards it is as before."""
     extent = span.extent(int(pipeline.registry.bucket))
     total = sum(rows_in(lake.delta.files(name), extent) for name in ("foreign", "joined", "registry"))
-    conf = lake.spark.conf
-    before = {name: str(conf.get(name)) for name in (_PARTITIONS, _CONSTRAINTS)}
-    conf.set(_PARTITIONS, str(min(max(total // _ROWS_A_TASK, 2), 400)))
-    conf.set(_CONSTRAINTS, "false")
+    few = str(min(max(total // _ROWS_A_TASK, 2), 400))
     tune_codegen(lake.spark, total)
-    try:
+    with with_settings(lake.spark, {_PARTITIONS: few, _CONSTRAINTS: "false"}):
         yield
-    finally:
-        for name, value in before.items():
-            conf.set(name, value)
