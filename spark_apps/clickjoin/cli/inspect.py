@@ -157,6 +157,10 @@ def _show_history(data: dict[str, Any], title: str) -> None:
         for key, value in step.items():
             if key != "table":
                 report_line(f"  {key.replace('_', ' ')}: {value}")  # whole, however long: it is there to be copied
+    if among := data.get("candidates"):
+        report_line(f"candidates: {among['count']} primary events of its key, {len(among['events'])} shown", "bold")
+        for one in among["events"]:
+            report_line(f"  {one['event_time']}  {one['event_id']}: {one['why']} (landed {one['landed_at']})")
 
 
 @app.command()

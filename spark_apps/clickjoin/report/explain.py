@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
 from clickjoin.model.places import JOINED, output_of
 from clickjoin.model.where import in_words
+from clickjoin.report.candidates import candidates
 from clickjoin.report.why_unjoined import clicks_of, why_unjoined
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ _ORDER = {"quarantine": len(TABLES)} | {name: rank for rank, name in enumerate(T
 
 
 def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, Any]:
-    """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one."""
+    """`state` of an event, its `history` (rows of every table that names it), and `remedy` if there is one.
+
+    Of an event that is joined by a key and time also the `candidates` (report.candidates).
+    """
     history = [step for name in TABLES for step in _steps(pipeline, delta, name, event_id)]
     numbers = ("round", "attempt", "batch", "offset")
     history.sort(key=lambda step: (_ORDER[step["table"]], *(step.get(number, 0) for number in numbers)))
@@ -42,9 +46,16 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
     if state == "primary":
         at = datetime.fromisoformat(history[-1]["event_time"])
         history += [_row(click.pop("table"), click) for click in clicks_of(pipeline, delta, event_id, at)]
+    more = {"candidates": _candidates(pipeline, delta, history)} if pipeline.match and "foreign" in tables else {}
     for step in history:
         step["table"] = output_of(delta.root) if step["table"] == JOINED else step["table"]
-    return {"event_id": event_id, "state": state, "remedy": remedy, "history": history}
+    return {"event_id": event_id, "state": state, "remedy": remedy, "history": history} | more
+
+
+def _candidates(pipeline: Pipeline, delta: DeltaReader, history: list[dict[str, Any]]) -> dict[str, Any]:
+    own = next(step for step in history if step["table"] == "foreign")
+    joined = next((step["primary_id"] for step in history if step["table"] == JOINED), None)
+    return candidates(pipeline, delta, _times_of({**own, "primary_id": own.get("primary_id", "")}), joined)
 
 
 def _passed_over(pipeline: Pipeline) -> str:
