@@ -28,6 +28,7 @@ LINES = (
     "auto_detect=false, filename='path')"
 )
 IDS = {"primary": "['$.event_id']", "foreign": "['$.event_id', '$.query_id']"}
+NO_KEY = ", NULL::VARCHAR AS match_key"
 NAMED = ", ids[2] AS primary_id, make_timestamp(split_part(ids[2], ':', 3)::BIGINT) AS primary_time"
 LAND = """
 CREATE TABLE {table} AS
@@ -89,7 +90,7 @@ def started() -> Limit:
 
 def steps(logs: Sequence[str], out: Path) -> Iterator[tuple[str, str]]:
     """What is done, in its order: name of the step, SQL."""
-    for table, log, named in zip(("primary", "foreign"), logs, ("", NAMED), strict=True):
+    for table, log, named in zip(("primary", "foreign"), logs, (NO_KEY, NAMED), strict=True):
         lines = LINES.format(log=log)
         yield f"read {table}", LAND.format(table=f'"{table}"', ids=IDS[table], lines=lines, named=named)
     yield "dedupe and join", JOIN

@@ -24,7 +24,7 @@ LONG = json.dumps(click("long", 9, QUERIES[0], text="x" * 9_000_000))
 
 def drain(bench: Bench, check: bool = True) -> tuple[dict[str, Any], list[str]]:
     said: list[str] = []
-    return drained(bench.spark, bench.pipeline, "main", said.append, check), said
+    return drained(bench.spark, bench.pipeline, "main", said.append, check=check), said
 
 
 def test_there_and_back(make: Any) -> None:

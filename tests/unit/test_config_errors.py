@@ -226,6 +226,10 @@ def test_json_schema() -> None:
     assert valid(RAW)
     assert valid(yaml.safe_load(STARTER))
     assert valid(changed("foreign.primary_time", {"lookback": "2h"}))
+    by_key = {"match": {"on": "user.id", "within": "7d"}}
+    named = {name: value for name, value in RAW["foreign"].items() if not name.startswith("primary_")}
+    assert valid(RAW | {"foreign": named | by_key})
+    assert not valid(RAW | {"foreign": RAW["foreign"] | by_key})
     # Only the program can tell whether a bucket divides a day, and what a size says.
     for field, value, _ in BAD:
         if field not in ("registry.bucket", "batch.max_bytes"):

@@ -245,6 +245,18 @@ class Primary(Strict):
 class Foreign(Primary):
     """The stream that looks up: by the id of a primary event, or by a key that both have and the time."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["primary_id", "primary_time"], "properties": {"match": {"type": "null"}}},
+                {
+                    "required": ["match"],
+                    "properties": {"primary_id": {"type": "null"}, "primary_time": {"type": "null"}},
+                },
+            ]
+        }
+    )
+
     match: Match | None = Field(
         None, description="which primary events of the same key are meant; in place of primary_id and primary_time"
     )
