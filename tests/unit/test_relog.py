@@ -131,8 +131,8 @@ def test_a_rebuilt_table_goes_on_after_the_one_that_was_put_aside(batches: Batch
     delta.replaces("registry rebuild", NOON)
     delta.create(replace(REGISTRY, name="registry.rebuilding"))
     with moving_tables(delta, "a test") as folders:
-        aside = folders.put_aside("registry", NOON)
-        go_on_after(delta, "registry.rebuilding", aside, NOON)
+        folders.put_aside("registry", NOON)
+        go_on_after(delta, "registry.rebuilding", folders.newest_aside("registry"), NOON)
         folders.rename("registry.rebuilding", "registry")
     assert delta.version("registry") == old + 2
     with pytest.raises(CommitFailedError):
