@@ -81,7 +81,7 @@ class Engine:
             pipeline, self.lake.delta, self.replica,
             lambda item: sources[item.name] if sources else open_source(item.source, keep=False),
         )  # fmt: skip
-        self._looked: tuple[int, int | None, Waiting] | None = None
+        self._looked: tuple[tuple[int, int | None], Waiting] | None = None
         self.rounds = Rounds(self)
         self._floods: dict[str, Problem | None] = {}
 
@@ -119,13 +119,15 @@ class Engine:
     def waiting(self) -> Waiting:
         """What waits for its primary now; looks at the table again only when it has changed or something fell due."""
         version, now = self.lake.delta.version("pending"), self.now()
-        decided = self.passed() if self.pipeline.match else None
         known = self._looked
-        if known and known[:2] == (version, decided) and not (known[2].next_due and known[2].next_due <= now):
-            return known[2]
+        if known and known[0][0] == version and not known[1].all:
+            return known[1]
+        at = (version, self.passed() if self.pipeline.match else None)
+        if known and known[0] == at and not (known[1].next_due and known[1].next_due <= now):
+            return known[1]
         most = self.pipeline.retry.max_attempts
-        found = look_ahead(self.lake.delta, self.replica, version, now, self._far(now), most, decided)
-        self._looked = (version, decided, found)
+        found = look_ahead(self.lake.delta, self.replica, version, now, self._far(now), most, at[1])
+        self._looked = (at, found)
         return found
 
     def retry_once(self) -> Settled | None:
@@ -141,9 +143,9 @@ class Engine:
             if not self.waiting().due or self._looked is None:
                 return None
             due, far = (int(at.timestamp() * MICROS) for at in (now, self._far(now)))
-            read = self.read_until(due) if self._looked[2].ending else None
+            read = self.read_until(due) if self._looked[1].ending else None
             part = TableSplit(
-                "pending", self._looked[0], due, self.pipeline.batch.max_events, far=far, read_until=read,
+                "pending", self._looked[0][0], due, self.pipeline.batch.max_events, far=far, read_until=read,
                 passed=self.passed(),
             )  # fmt: skip
             plan = self.retry.next_of_table(part)

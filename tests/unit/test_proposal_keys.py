@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clickjoin.config import load
+from clickjoin.config import Pipeline, load
 from clickjoin.model.errors import ConfigError
+from clickjoin.model.ids import Around
 from clickjoin.model.where import in_words
 from clickjoin.proposal.file import propose
 from clickjoin.proposal.guess import GUESS, LIKELY
 from clickjoin.report.validate import validate
+from clickjoin.yaml_file import parse
 from tests.unit.proposal_bench import CLICKS, QUERIES, iso, lines
 from tests.unit.proposal_bench import folder as folder
 
+ROOT = Path(__file__).parents[2]
 DICE = random.Random(3)
 USERS = [f"u{number}" for number in range(10)]
 
@@ -86,6 +90,9 @@ def test_a_column_called_otherwise_is_a_guess(folder: Path) -> None:
         ("match: {on: {foreign: user.id}, within: 1d}", "foreign.match.on.primary: is missing"),
         ("match: {on: user.id, within: 1d, pick: any}", "foreign.match.pick: 'any' is unknown here"),
         ("match: {on: user.id}", "foreign.match.within: is missing"),
+        ("match: {on: {}, within: 1d}", "match.on.foreign: names no key; write a column"),
+        ("match: {on: {all: [a], first: [b]}, within: 1d}", "match.on.primary: names no key"),
+        ("match: {on: [], within: 1d}", "match.on.foreign.all: Tuple should have at least 1 item"),
     ],
 )
 def test_what_is_refused(folder: Path, change: str, why: str) -> None:
@@ -97,3 +104,9 @@ def test_what_is_refused(folder: Path, change: str, why: str) -> None:
     (folder / "other.yaml").write_text(text.replace(row, other) + "retention: {primary: 10d}\n")
     with pytest.raises(ConfigError, match=why):
         load(folder / "other.yaml")
+
+
+def test_the_example_of_the_docs() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/attribution.md").read_text(), re.DOTALL)
+    pipeline = Pipeline.model_validate(parse(text))
+    assert (pipeline.around, pipeline.kept("primary")) == (Around(7 * 86_400_000_000, 0, "last"), 10 * 86_400)

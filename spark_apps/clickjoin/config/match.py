@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from clickjoin.config.types import Duration, Ids, Strict
-
-
-class First(Strict):
-    """Columns of which the first that is set holds the key."""
-
-    first: Ids = Field(description="columns, the one that is preferred first")
 
 
 def _each_side(value: Any) -> Any:
@@ -27,10 +21,16 @@ def _key(value: Any) -> Any:
 
 
 class Key(Strict):
-    """The columns of one stream's records that hold the key: all, or the first that is set."""
+    """The columns of one stream's records that hold the key: all of them, or the first that is set."""
 
     all: Ids | None = None
     first: Ids | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> Key:
+        if (self.all is None) == (self.first is None):
+            raise ValueError("names no key; write a column, a list of columns, or {first: [a, b]}")
+        return self
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class Key(Strict):
         return ("first of " if self.first else "") + ", ".join(self.columns)
 
 
-_AKey = Annotated[Key, BeforeValidator(_key, json_schema_input_type=Ids | First)]
+_AKey = Annotated[Key, BeforeValidator(_key, json_schema_input_type=Ids | Key)]
 
 
 class On(Strict):
@@ -54,7 +54,7 @@ class On(Strict):
 class Match(Strict):
     """Which primary events of the same key a foreign event is joined to: by the time between them."""
 
-    on: Annotated[On, BeforeValidator(_each_side, json_schema_input_type=Ids | First | On)] = Field(
+    on: Annotated[On, BeforeValidator(_each_side, json_schema_input_type=Ids | Key | On)] = Field(
         description="the key: a column of both streams, or {foreign: a, primary: b}; a list: all are equal; "
         "{first: [a, b]}: the first that is set"
     )

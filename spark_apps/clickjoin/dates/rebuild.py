@@ -45,7 +45,8 @@ def rebuild(engine: Engine, span: Span, micros: int) -> dict[str, int]:
 
 def _require_candidates(engine: Engine, span: Span) -> None:
     """Check that all primary events among which a date's were picked are still there. Errors: LakeError."""
-    match, (_, floor) = engine.pipeline.match, load_bounds(engine.lake.delta)
+    match = engine.pipeline.match
+    floor = load_bounds(engine.lake.delta)[1] if match else None
     if match and floor and span.low - timedelta(seconds=match.within) < floor:
         raise LakeError(
             f"{span.low:%Y-%m-%d}: primary events of up to {span_text(match.within)} before it were picked from, and "

@@ -61,7 +61,10 @@ def look_up(
     if around is None:
         named = F.expr("p_id = primary_id AND p_time = primary_time")
         return _found(wanted.join(_first(_renamed(held), ("p_id", "p_time")), named, "left"))
-    low, high = (F.expr(f"make_dt_interval(0, 0, 0, {each // MICROS}.{each % MICROS:06d})") for each in around[:2])
+    low, high = (
+        F.expr(f"make_dt_interval(0, 0, 0, {each // MICROS}.{each % MICROS:06d})")
+        for each in (around.back, around.ahead)
+    )
     within = F.col("p_time").between(F.col("event_time") - low, F.col("event_time") + high)
     named = F.expr("p_id = primary_id") & within
     joined = wanted.join(_renamed(held), named, "left")

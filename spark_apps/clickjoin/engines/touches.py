@@ -25,32 +25,35 @@ def pick(
     floor: datetime | None = None, named_by: DataFrame | None = None,
 ) -> DataFrame:  # fmt: skip
     """See engines.lookup.look_up; `primary_id` becomes the id of the primary event that was found."""
+    held = candidates(lake, named_by or wanted, extent, version, floor)
+    key = ["match_key", "p_id", "p_time"]
+    found = picked_of(wanted, held, around).join(held, key)  # the records of those that were picked, and of no others
+    found = first_of_key(found, F.sha2("payload", 256)).select(*EVENT_KEY, *key[1:], F.col("payload").alias("primary"))
+    looked = wanted.join(found, list(EVENT_KEY), "left").withColumn("found", F.col("p_id").isNotNull())
+    return looked.withColumns(
+        {
+            "emptied": ~F.col("found") & F.lit(lake.delta.rows("forgotten") > 0),
+            "primary_id": F.coalesce("p_id", "primary_id"),
+            "primary_time": F.coalesce("p_time", "primary_time"),
+        }
+    ).drop("p_id", "p_time")
+
+
+def candidates(
+    lake: SparkReader, wanted: DataFrame, extent: Extent, version: int | None = None, floor: datetime | None = None
+) -> DataFrame:
+    """Records of primary events with the keys of some events. Columns out: match_key, p_id, p_time, payload."""
     if version is None:
-        keys = (named_by or wanted).select(F.col("primary_id").alias("match_key")).where(F.col("match_key") != NO_ID)
+        keys = wanted.select(F.col("primary_id").alias("match_key")).where(F.col("match_key") != NO_ID)
         held = lake.read_named("primary", extent, keys)
     else:
         held = lake.read("primary", version).where(extent.sql())
     if floor is not None:
         held = held.where(F.col("event_time") >= F.lit(floor))
-    forgets = lake.delta.rows("forgotten") > 0
-    if forgets:  # another copy of the event may hold its record still
+    if lake.delta.rows("forgotten") > 0:  # another copy of the event may hold its record still
         emptied = lake.read("primary").where((F.col("payload") == EMPTIED) & F.expr(extent.sql()))
         held = held.join(emptied.select(*EVENT_KEY), list(EVENT_KEY), "left_anti")
-    held = held.select("match_key", F.col("event_id").alias("p_id"), F.col("event_time").alias("p_time"), "payload")
-    events = wanted.select("primary_id", *EVENT_KEY).where(F.col("primary_id") != NO_ID)
-    picked = _picked(events, _without_copies(held), around).withColumnRenamed("primary_id", "match_key")
-    records = first_of_key(held, F.sha2("payload", 256), key=("match_key", "p_id", "p_time"))
-    picked = picked.join(records.withColumnRenamed("payload", "primary"), ["match_key", "p_id", "p_time"])
-    found = wanted.join(picked.drop("match_key"), list(EVENT_KEY), "left").withColumn(
-        "found", F.col("p_id").isNotNull()
-    )
-    return found.withColumns(
-        {
-            "emptied": ~F.col("found") & F.lit(forgets),
-            "primary_id": F.coalesce("p_id", "primary_id"),
-            "primary_time": F.coalesce("p_time", "primary_time"),
-        }
-    ).drop("p_id", "p_time")
+    return held.select("match_key", F.col("event_id").alias("p_id"), F.col("event_time").alias("p_time"), "payload")
 
 
 def _without_copies(held: DataFrame) -> DataFrame:
@@ -61,13 +64,14 @@ def _without_copies(held: DataFrame) -> DataFrame:
     return each.withColumn("before", before).where(F.col("before").isNull() | (apart > COPIES_WITHIN)).drop("before")
 
 
-def _picked(events: DataFrame, touches: DataFrame, around: Around) -> DataFrame:
-    """Events and the primary event of each: primary_id (the key), event_id, event_time, p_id, p_time.
+def picked_of(wanted: DataFrame, held: DataFrame, around: Around) -> DataFrame:
+    """The primary event of each event that has one: match_key, event_id, event_time, p_id, p_time.
 
     Both are laid out by key and time, events at the end of their window from which they look, and each takes up the
     nearest primary event, or the one behind that where it is the event itself.
     """
-    is_last = around.pick == "last"
+    events = wanted.select("primary_id", *EVENT_KEY).where(F.col("primary_id") != NO_ID)
+    touches, is_last = _without_copies(held), around.pick == "last"
     ordered = Window.partitionBy("match_key").orderBy(*_order(("p_time", "p_id"), is_last=is_last))
     touch = F.struct("p_id", "p_time")
     touches = touches.withColumn("touch", F.struct(touch.alias("one"), F.lag(touch).over(ordered).alias("next")))
@@ -86,7 +90,7 @@ def _picked(events: DataFrame, touches: DataFrame, around: Around) -> DataFrame:
     own = F.when(F.col("touch.one.p_id") == F.col("event_id"), F.col("touch.next")).otherwise(F.col("touch.one"))
     far = F.unix_micros("event_time") - F.unix_micros("p.p_time")
     fits = (far >= -around.ahead) & (far <= around.back)
-    return rows.withColumn("p", own).where(fits).select(F.col("match_key").alias("primary_id"), *EVENT_KEY, "p.*")
+    return rows.withColumn("p", own).where(fits).select("match_key", *EVENT_KEY, "p.*")
 
 
 def _order(names: tuple[str, ...], *, is_last: bool) -> list[Any]:

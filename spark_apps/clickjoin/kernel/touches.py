@@ -89,8 +89,8 @@ def picked_of(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.n
     is_last = around.pick == "last"
     chosen = np.where(high > low, high - 1 if is_last else low, 0)
     if touches.num_rows:  # no event matches itself, and an id is there once
-        self_ = _same(events["event_id"], known, touches["event_id"], order[chosen]) & (high > low)
-        low, high = (low, high - self_) if is_last else (low + self_, high)
+        is_own = _same(events["event_id"], known, touches["event_id"], order[chosen]) & (high > low)
+        low, high = (low, high - is_own) if is_last else (low + is_own, high)
         chosen = np.where(high > low, high - 1 if is_last else low, 0)
     some = np.flatnonzero(high > low)
     return known[some], rows_at(touches, order[chosen[some]])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from contextlib import suppress
 from glob import iglob
-from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from clickjoin.config import Files
@@ -29,7 +29,8 @@ def shared_files(one: str, other: str) -> list[str]:
     roots = [f"{above_globs(os.path.normpath(pattern)).rstrip('/')}/" for pattern in (one, other)]
     if not (roots[0].startswith(roots[1]) or roots[1].startswith(roots[0])):
         return []
-    return sorted(set(_files(one)) & set(_files(other)))
+    ours, theirs = _files(one), _files(other)
+    return sorted(os.path.realpath(ours[key]) for key in ours.keys() & theirs.keys())
 
 
 def shared_by(pipeline: Pipeline) -> list[str]:
@@ -54,6 +55,12 @@ def said(files: list[str]) -> str:
     return files[0] + (f", as {len(files) - 1:,} more," if len(files) > 1 else "")
 
 
-def _files(pattern: str) -> Iterator[str]:
-    found = iglob(pattern, recursive=True)  # noqa: PTH207 - Path.glob knows no absolute pattern
-    return (os.path.realpath(path) for path in found if Path(path).is_file())
+def _files(pattern: str) -> dict[tuple[int, int], str]:
+    """Files by device and inode, which a link shares with what it leads to."""
+    found = {}
+    for path in iglob(pattern, recursive=True):  # noqa: PTH207 - Path.glob knows no absolute pattern
+        with suppress(OSError):  # it has gone, or leads nowhere
+            seen = os.stat(path)  # noqa: PTH116 - of each file of a log, whenever an engine starts
+            if S_ISREG(seen.st_mode):
+                found[seen.st_dev, seen.st_ino] = path
+    return found

@@ -172,8 +172,9 @@ def with_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterato
     try:
         yield
     finally:
-        for key, value in before.items():
-            session.conf.set(key, value)
+        with suppress(Exception):  # of a session that is gone what ended it is the error
+            for key, value in before.items():
+                session.conf.set(key, value)
 
 
 @contextmanager
@@ -184,16 +185,9 @@ def planned_at_once(session: SparkSession | None, events: int) -> Iterator[None]
     """
     if session is None or events > _WORTH_COMPILING:
         yield
-        return
-    before = {key: str(session.conf.get(key)) for key in _AT_ONCE}
-    for key, value in _AT_ONCE.items():
-        session.conf.set(key, value)
-    try:
-        yield
-    finally:
-        with suppress(Exception):  # of a session that is gone what ended it is the error
-            for key, value in before.items():
-                session.conf.set(key, value)
+    else:
+        with with_settings(session, _AT_ONCE):
+            yield
 
 
 def _address(url: str) -> tuple[str, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from clickjoin.engines.touches import pick
+from clickjoin.engines.touches import candidates, picked_of
 from clickjoin.model.ids import COPIES_WITHIN, EVENT_KEY
 from clickjoin.model.span import Span
 from clickjoin.registry.boundary import load_bounds
@@ -30,9 +30,10 @@ def counts(lake: Lake, pipeline: Pipeline, reading: Reading) -> tuple[Count, ...
     be seen; else `late_touch`. Events whose candidates were collected in part are not looked at. None where events name
     their primary event.
     """
-    around, (_, floor) = pipeline.around, load_bounds(lake.delta)
+    around = pipeline.around
     if around is None or not around.pick:
         return ()
+    _, floor = load_bounds(lake.delta)
     back, ahead = (timedelta(microseconds=each) for each in (around.back + COPIES_WITHIN, around.ahead))
     low = max(reading.span.low, floor + back) if floor else reading.span.low
     if low >= reading.span.high:
@@ -40,8 +41,8 @@ def counts(lake: Lake, pipeline: Pipeline, reading: Reading) -> tuple[Count, ...
     span = Span(low, reading.span.high)
     extent = Span(low - back, span.high + ahead).extent(int(pipeline.registry.bucket))
     wanted = _decided(reading.narrowed(span)).localCheckpoint(eager=False)
-    found = pick(lake, wanted, extent, around).where("found")
-    other = found.where("NOT (primary_id <=> had_id AND primary_time <=> had_time)")
+    picked = picked_of(wanted, candidates(lake, wanted, extent), around).drop("match_key")
+    other = wanted.join(picked, list(EVENT_KEY)).where("NOT (p_id <=> had_id AND p_time <=> had_time)")
     judged = _judged(lake, other, extent).select(*EVENT_KEY, "seen").localCheckpoint(eager=False)
     checked = wanted.count()
     return tuple(
@@ -61,9 +62,9 @@ def _judged(lake: Lake, other: DataFrame, extent: Extent) -> DataFrame:
     settled = journal.where("state = 'settled' AND sequence = 'join'").select(
         "replica", "batch", F.col("at").alias("there")
     )
-    key = ["primary_id", "primary_time"]
-    named = [F.col("event_id").alias(key[0]), F.col("event_time").alias(key[1])]
-    rows = lake.read("primary").where(extent.sql()).select(*named, "replica", "batch")
+    key = ["p_id", "p_time"]
+    rows = lake.read("primary").where(extent.sql())
+    rows = rows.selectExpr("event_id p_id", "event_time p_time", "replica", "batch")
     landed = rows.join(settled, ["replica", "batch"]).groupBy(*key).agg(F.min("there").alias("there"))
     planned = journal.where("state = 'planned'").select(
         *(F.col(name).alias(f"of_{name}") for name in ("replica", "sequence", "batch")), F.col("at").alias("asked")
@@ -81,5 +82,4 @@ def _decided(reading: Reading) -> DataFrame:
     joined = reading.rows["joined"].selectExpr(*EVENT_KEY, "primary_id had_id", "primary_time had_time", "token")
     none = ("CAST(NULL AS STRING) had_id", "CAST(NULL AS TIMESTAMP) had_time")
     given_up = reading.rows["unjoinable"].selectExpr(*EVENT_KEY, *none, "token")
-    rows = joined.unionAll(given_up).join(keys, list(EVENT_KEY))
-    return rows.withColumn("primary_time", F.lit(None).cast("timestamp"))
+    return joined.unionAll(given_up).join(keys, list(EVENT_KEY))
