@@ -1,4 +1,4 @@
-"""Every recipe of docs/how-to, run as a reader would: write its files, run its commands, compare what it shows.
+"""README, quick start and all recipes of docs/how-to, run as a reader would: their files, commands, and what they show.
 
 A fence's title says what it is: a file to write, `printed` (lines of the last command's output), `lake/…` (a table's
 rows), or `not run: reason`. A comment `exits with N` behind a command is its exit code.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,7 +21,7 @@ import pytest
 from deltalake import DeltaTable
 
 FOLDER = Path(__file__).parents[2] / "docs/how-to"
-RECIPES = sorted(FOLDER.glob("*.md"))
+RECIPES = [FOLDER.parents[1] / "README.md", FOLDER.parent / "quick-start.md", *sorted(FOLDER.glob("*.md"))]
 NOT_RUN = 8  # fences of all recipes together, at most
 _FENCE = re.compile(r'^```(\w+)(?: title="([^"]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"exits with (\d)")
@@ -65,7 +66,7 @@ class Reader:
 
     def command(self, line: str) -> str:
         expected = int(([*_CODE.findall(line), "0"])[0])
-        words = line.partition(" #")[0].split()
+        words = shlex.split(line, comments=True)
         if line.startswith("clickjoin "):
             code, out, err = self.run(*words[1:])
         else:
