@@ -41,7 +41,7 @@ def plain(text: str) -> str:
     """A page without its code, each stretch of code in a line as one word, and links as their text."""
     without = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
     bare = "\n".join("" if _is_code(line) else line for line in without.split("\n"))
-    return _LINK.sub(r"\1", re.sub(r"``.+?``|`[^`\n]+`", "`code`", bare))
+    return _LINK.sub(r"\1", re.sub(r"``.+?``|`[^`\n]+(?:\n[^`\n]+)?`", "`code`", bare))
 
 
 def _is_code(line: str) -> bool:
