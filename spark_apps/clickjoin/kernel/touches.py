@@ -16,13 +16,12 @@ import pyarrow.compute as pc
 from clickjoin.kernel.arrays import bool_array, distinct, int64_array, mask, rows_at, scalar, to_numpy, where
 from clickjoin.kernel.event_key import found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
-from clickjoin.kernel.parquet_rows import KEYS, Files, TimeRanges
+from clickjoin.kernel.parquet_rows import KEYS, MATCH_KEY, Files, TimeRanges
 from clickjoin.model.ids import COPIES_WITHIN, Around
 
-_KEY = "match_key"
-_KEYED = pa.schema([*KEYS, (_KEY, pa.string())])
+_KEYED = pa.schema([*KEYS, (MATCH_KEY, pa.string())])
 _FOUND = pa.schema([*_KEYED, ("payload", pa.string())])
-_COPIES = [(name, "ascending") for name in (_KEY, "event_id", "event_time")]
+_COPIES = [(name, "ascending") for name in (MATCH_KEY, "event_id", "event_time")]
 
 
 def pick(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
@@ -49,7 +48,7 @@ def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None
     when = TimeRanges(
         distinct(micros(events)) - around.back - COPIES_WITHIN, around.back + COPIES_WITHIN + around.ahead
     )
-    rows = primary.rows(events["primary_id"], when, _KEYED, _KEY)
+    rows = primary.rows(events["primary_id"], when, _KEYED, MATCH_KEY, keys=events["primary_id"])
     return rows if floor is None else rows.filter(bool_array(micros(rows) >= floor))
 
 
@@ -63,7 +62,7 @@ def without_copies(rows: pa.Table) -> pa.Table:
     some = some.take(pc.sort_indices(some, sort_keys=_COPIES))
     times, keep = micros(some), np.ones(some.num_rows, np.bool_)
     keep[1:] = times[1:] - times[:-1] > COPIES_WITHIN
-    for column in (some[name].combine_chunks() for name in ("event_id", _KEY)):
+    for column in (some[name].combine_chunks() for name in ("event_id", MATCH_KEY)):
         keep[1:] |= to_numpy(pc.not_equal(column[1:], column[:-1]))
     return pa.concat_tables([where(rows, ~again), where(some, keep)])
 
@@ -74,8 +73,8 @@ def picked_of(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.n
     Events and primary events of one key are never paired with each other: one key may have most of both.
     """
     touches = without_copies(touches)
-    keys, times = pc.unique(touches[_KEY]), micros(touches)
-    code = to_numpy(pc.index_in(touches[_KEY], value_set=keys)).astype(np.int64)
+    keys, times = pc.unique(touches[MATCH_KEY]), micros(touches)
+    code = to_numpy(pc.index_in(touches[MATCH_KEY], value_set=keys)).astype(np.int64)
     each = distinct(times)
     width = len(each) + 1
     places = code * width + np.searchsorted(each, times)
@@ -120,10 +119,10 @@ def _records(picked: pa.Table, primary: Files) -> tuple[pa.Table, Any]:
     """
     if not picked.num_rows:
         return _FOUND.empty_table(), _FOUND.empty_table()
-    held = primary.rows(picked["event_id"], TimeRanges(distinct(micros(picked))), _FOUND)
+    held = primary.rows(picked["event_id"], TimeRanges(distinct(micros(picked))), _FOUND, keys=picked[MATCH_KEY])
     emptied = held.filter(pc.equal(held["payload"], scalar(EMPTIED)))
     one, other = same_key(picked["event_id"], micros(picked), held["event_id"], micros(held))
-    alike = mask(pc.equal(picked[_KEY].take(int64_array(one)), held[_KEY].take(int64_array(other))))
+    alike = mask(pc.equal(picked[MATCH_KEY].take(int64_array(one)), held[MATCH_KEY].take(int64_array(other))))
     one, other = one[alike], other[alike]
     if len(one) > picked.num_rows:
         texts = held["payload"].take(int64_array(other)).to_pylist()
