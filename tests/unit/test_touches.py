@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from clickjoin.kernel import parquet_rows
+from clickjoin.kernel import data_skipping, parquet_rows
+from clickjoin.kernel import touches as kernel
 from clickjoin.kernel.data_skipping import Ends
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
 from clickjoin.kernel.parquet_rows import Files
@@ -128,6 +129,62 @@ def test_row_groups_without_a_wanted_key_are_passed_over(
         whole = pick(wanted, sorted_by_key(Path(folder) / "b", rows, 1000), around, None)
     assert small[0].tolist() == whole[0].tolist()
     assert small[1].equals(whole[1])
+
+
+@example([("a", 5, "x"), ("a", 4, "x")], [("a", 6, "n")], "last", 0, set(), None)
+@example([("a", 5, "x"), ("a", 4, "x")], [("a", 6, "n")], "last", 2, set(), None)
+@example([("a", 5, "x"), ("a", 4, "x")], [("a", 10, "n")], "first", 0, set(), None)
+@example([("a", 5, "x"), ("a", 3, "y")], [("a", 6, "n")], "last", 0, {0}, None)
+@given(
+    TOUCHES.filter(bool), EVENTS.filter(bool), st.sampled_from(["last", "first"]), st.integers(0, 4),
+    st.sets(st.integers(0, 19), max_size=2), st.none() | st.integers(0, 12),
+)  # fmt: skip
+def test_a_part_of_the_window_is_enough(
+    touches: list[Any], events: list[Any], which: str, first: int, forgotten: set[int], floor: int | None
+) -> None:
+    """Which is picked does not hang on how much is read at once; copies are of 2 microseconds here."""
+    rows: list[Any] = [(name, at, key, f"{name}{at}") for key, at, name in touches]
+    rows += [(*rows[number][:2], None, EMPTIED) for number in sorted(forgotten) if number < len(touches)]
+    wanted, around = table(events, "primary_id"), Around(BACK, AHEAD, which)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "COPIES_WITHIN", 2)
+        patch.setattr(data_skipping, "_SLACK", 0)
+        files_ = sorted_by_time(Path(folder) / "a", rows)
+        found = []
+        for widths in ([*range(first, BACK + AHEAD, 2), BACK + AHEAD], [BACK + AHEAD]):
+            patch.setattr(kernel, "_widths", lambda _, widths=widths: widths)
+            found.append(pick(wanted, files_, around, floor))
+    assert found[0][0].tolist() == found[1][0].tolist()
+    assert found[0][1].equals(found[1][1])
+
+
+def sorted_by_time(folder: Path, rows: list[tuple[str, int, str | None, str]]) -> Files:
+    """A file a moment, so that nothing is read beside what is asked for."""
+    folder.mkdir()
+    moments = sorted({at for _, at, _, _ in rows})
+    for moment_ in moments:
+        given_ = [
+            {"event_id": name, "event_time": moment(at), "bucket": BUCKET, "match_key": key, "payload": payload}
+            for name, at, key, payload in rows
+            if at == moment_
+        ]
+        pq.write_table(rows_of(PRIMARY, given_), folder / f"{moment_}")
+    times = np.array(moments, np.int64)
+    return Files(str(folder), tuple(map(str, moments)), Ends(times, times))
+
+
+@pytest.mark.parametrize("which", ["last", "first"])
+def test_of_a_week_little_is_read(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a user who has touches in it; and all of it for one who has none."""
+    hour, read = COPIES_WITHIN, set()
+    rows: list[Any] = [(f"t{n}", n * hour, "u", f"{n}") for n in range(1, 169)] + [("other", 100 * hour, "v", "v")]
+    held = sorted_by_time(tmp_path / "a", rows)
+    plain = parquet_rows.open_file
+    monkeypatch.setattr(parquet_rows, "open_file", lambda root, file: read.add(int(file) // hour) or plain(root, file))
+    around = Around(168 * hour, 0, which)
+    assert pick(table([("u", 168 * hour, "o")], "primary_id"), held, around, None)[1].num_rows == 1
+    assert read <= ({165, 166, 167, 168} if which == "last" else {1, 2, 3, 4})
+    assert pick(table([("v", 168 * hour, "o")], "primary_id"), held, around, None)[1]["payload"].to_pylist() == ["v"]
 
 
 def test_few_row_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

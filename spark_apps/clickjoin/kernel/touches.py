@@ -7,6 +7,7 @@ events are ordered by time, then by id as UTF-8 bytes. Runs on executors.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,33 +22,59 @@ from clickjoin.model.ids import COPIES_WITHIN, Around
 
 _KEYED = pa.schema([*KEYS, (MATCH_KEY, pa.string())])
 _FOUND = pa.schema([*_KEYED, ("payload", pa.string())])
+_FIRST_PART, _WIDER = 64, 8  # of a week two hours and a half, then a day, then all
 _COPIES = [(name, "ascending") for name in (MATCH_KEY, "event_id", "event_time")]
 
 
 def pick(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """Which of some events have a primary event, and the primary events, in the same order.
 
-    One that was forgotten is none. Columns in: event_id, event_time, primary_id (the key). Columns out: those of a
-    primary event's key, and its payload. `floor`: as in resolving.Job.
+    One that was forgotten is none. Of each window first a small part is read, at the end that counts; more of it for
+    those events alone that have nothing there. Columns in: event_id, event_time, primary_id (the key). Columns out:
+    those of a primary event's key, and its payload. `floor`: as in resolving.Job.
     """
-    keyed = np.flatnonzero(mask(pc.not_equal(new["primary_id"], scalar(NO_ID))))
-    events = rows_at(new, keyed)
-    touches = _touches(events, primary, around, floor)
+    left = np.flatnonzero(mask(pc.not_equal(new["primary_id"], scalar(NO_ID))))
+    places, parts = [left[:0]], [_FOUND.empty_table()]
+    for width in _widths(around) if len(left) else ():
+        events = rows_at(new, left)
+        at, found = _picked_within(events, primary, around, floor, width)
+        end = micros(events)[at] + (around.ahead if around.pick == "last" else -around.back)
+        sure = np.abs(end - micros(found)) <= width  # all that could come before it was read
+        places.append(left[at[sure]])
+        parts.append(where(found, sure))
+        left = np.delete(left, at[sure])
+    at = np.concatenate(places)
+    order = np.argsort(at)
+    return at[order], rows_at(pa.concat_tables(parts), order)
+
+
+def _widths(around: Around) -> Iterator[int]:
+    """How much of a window is read, from the end that counts: microseconds, the last of them all of it."""
+    whole = around.back + around.ahead
+    width = max(whole // _FIRST_PART, COPIES_WITHIN)
+    while width < whole:
+        yield width
+        width *= _WIDER
+    yield whole
+
+
+def _picked_within(
+    events: pa.Table, primary: Files, around: Around, floor: int | None, width: int
+) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """As `pick`, of a part of each window, and perhaps of some rows beside it."""
+    touches = _touches(events, primary, around, floor, width)
     while True:
         at, picked = picked_of(events, touches, around)
         found, emptied = _records(picked, primary)
         if not emptied.num_rows:
-            return keyed[at], found
+            return at, found
         touches = where(touches, ~found_among(touches, emptied))
 
 
-def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None) -> pa.Table:
-    """Primary events that may be picked, each once. Columns out: those of _KEYED."""
-    if not events.num_rows:
-        return _KEYED.empty_table()
-    when = TimeRanges(
-        distinct(micros(events)) - around.back - COPIES_WITHIN, around.back + COPIES_WITHIN + around.ahead
-    )
+def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None, width: int) -> pa.Table:
+    """Primary events that may be picked, and their copies from before. Columns out: those of _KEYED."""
+    low = around.ahead - width if around.pick == "last" else -around.back
+    when = TimeRanges(distinct(micros(events)) + low - COPIES_WITHIN, COPIES_WITHIN + width)
     rows = primary.rows(events["primary_id"], when, _KEYED, MATCH_KEY, keys=events["primary_id"])
     return rows if floor is None else rows.filter(bool_array(micros(rows) >= floor))
 
