@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -138,3 +139,31 @@ def test_every_problem_of_a_source_is_there() -> None:
     kinds = set(re.findall(r'Problem\(\s*"([a-z-]+)"', code))
     assert len(kinds) > 8
     assert [kind for kind in kinds if f"| `{kind}` |" not in PAGE] == []
+
+
+def literals() -> str:
+    """Every text of the library and of Airflow's part, with `…` where a value stands, a line each."""
+    found = []
+    for java in (ROOT / "infra/logstore").rglob("*.java"):
+        found += re.findall(r'"([^"]*)"', java.read_text())
+    for folder in ("spark_apps/clickjoin", "plugins/clickjoin_airflow"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.JoinedStr):
+                    found.append("".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values))
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found.append(node.value)
+    return "\n".join(found)
+
+
+def test_every_message_is_one_that_is_given() -> None:
+    code, part = literals(), PAGE.partition("## Messages")[2]
+    quoted = [
+        text for row in re.findall(r"^\| (`.*?) \|", part, re.MULTILINE) for text in re.findall(r"`([^`]+)`", row)
+    ]
+    assert len(quoted) > 15
+    airflows = {"Tasks using non-existent pool"}
+    pieces = {text: [piece.strip() for piece in text.split("…") if len(piece.strip()) > 3] for text in quoted}
+    assert [
+        text for text, some in pieces.items() if text not in airflows and not all(one in code for one in some)
+    ] == []
