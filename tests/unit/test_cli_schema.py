@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from clickjoin.config import reference
 from clickjoin.jobs.all_jobs import JOBS
 from clickjoin.schemas import ALL
 
@@ -45,11 +46,16 @@ def test_jobs_as_json(run) -> None:
     assert run("schema", "--jobs", "--markdown")[0] == 2
 
 
+def test_the_fields_of_the_file_as_markdown(run) -> None:
+    code, out, _ = run("schema", "--config-file", "--markdown")
+    assert (code, out) == (0, f"{reference.markdown()}\n")
+
+
 def test_one_kind_of_schema_at_a_time(run) -> None:
-    for other in ("--markdown", "--json"):
+    for other in ("--jobs", "--json"):
         code, out, err = run("schema", "--config-file", other)
         assert (code, out if other != "--json" else "") == (2, "")
-        assert "--config-file goes with no other option" in err
+        assert f"--config-file does not go with {other}" in err
 
 
 def test_help_names_every_command(run) -> None:

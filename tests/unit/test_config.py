@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from clickjoin.config import Lookback, load
 from clickjoin.config.starter import STARTER
+from clickjoin.config.types import SIZE
 from clickjoin.model.errors import ConfigError
 from tests.unit.contract import CONTRACT, RAW, changed, write
 
@@ -99,6 +101,7 @@ def test_durations(tmp_path: Path, text: str, seconds: float) -> None:
 )
 def test_sizes(tmp_path: Path, text: Any, size: int) -> None:
     assert load(write(tmp_path, changed("batch.max_bytes", text))).batch.max_bytes == size
+    assert isinstance(text, int) or re.search(SIZE, text), "editors would mark it"
 
 
 @pytest.mark.parametrize("value", ["embedded", "uuid7", "query_time"])

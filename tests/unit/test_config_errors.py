@@ -88,6 +88,7 @@ BAD = [
     ("retry.max_age", "-1s", "is not a duration; write"),
     ("batch.max_events", 0, "greater than or equal to 1"),
     ("batch.max_bytes", "256 MiBs", "is not a size; write a number and B, KB, MB or GB, such as 256MB"),
+    ("batch.max_bytes", "5iB", "is not a size; write"),
     ("batch.max_bytes", True, "True is not a size; write"),
     ("batch.max_bytes", 0, "greater than 0"),
     ("adapter", "Merge", "should match pattern"),

@@ -165,23 +165,27 @@ def _show_history(data: dict[str, Any], title: str) -> None:
 
 @app.command()
 def schema(
-    markdown: Annotated[bool, typer.Option("--markdown", help="all tables as a Markdown page")] = False,
-    config_file: Annotated[bool, typer.Option("--config-file", help="JSON Schema of a pipeline's file")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="as a Markdown page: all tables, or the file's fields")
+    ] = False,
+    config_file: Annotated[
+        bool, typer.Option("--config-file", help="JSON Schema of a pipeline's file, or with --markdown")
+    ] = False,
     jobs: Annotated[bool, typer.Option("--jobs", help="all jobs as a Markdown page, or with --json")] = False,
     as_json: Json = False,
 ) -> None:
-    """Every table's columns, types and units; the JSON Schema of a pipeline's file; or what each job takes."""
+    """Every table's columns, types and units; the fields of a pipeline's file; or what each job takes."""
     from clickjoin import schemas
-    from clickjoin.config import json_schema
+    from clickjoin.config import json_schema, reference
     from clickjoin.jobs import all_jobs
 
-    if config_file + jobs + markdown > 1 or (as_json and (config_file or markdown)):
+    if (jobs and (config_file or markdown)) or (as_json and (config_file or markdown)):
         raise ConfigError(
-            f"{'--config-file' if config_file else '--markdown'} goes with no other option",
-            remedy="Ask for one thing at a time; --json goes with --jobs, or alone",
+            f"{'--config-file' if config_file else '--markdown'} does not go with {'--jobs' if jobs else '--json'}",
+            remedy="--markdown goes with --config-file, --json with --jobs, and each of the four alone",
         )
     if config_file:
-        typer.echo(json_schema())
+        typer.echo(reference.markdown() if markdown else json_schema())
     elif jobs:
         console.print_json(all_jobs.data()) if as_json else typer.echo(all_jobs.markdown())
     elif markdown:

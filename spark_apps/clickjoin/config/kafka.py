@@ -55,25 +55,29 @@ class Kafka(Strict):
 
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True)
 
-    kind: Literal["kafka"] = Field(description="a topic of Kafka")
-    servers: _Servers = Field(min_length=1, description="brokers to ask first: host:port, or a list of them")
-    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$", description="its name")
+    kind: Literal["kafka"] = Field(description="A topic of Kafka.")
+    servers: _Servers = Field(min_length=1, description="Brokers to ask first: `host:port`, or a list of them.")
+    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$", description="Name of the topic.")
     begin: Literal["earliest", "latest"] | datetime = Field(
-        "earliest", alias="from", description="where to begin at the first look: earliest | latest | a time"
+        "earliest", alias="from", description="Where to begin at the first look: `earliest`, `latest` or a time."
     )
     format: Literal["json", "csv"] = Field(
-        "json", description="of a message's value: one JSON object, or fields of CSV"
+        "json", description="Format of a message's value: one JSON object, or fields of CSV."
     )
-    separator: str = Field(",", min_length=1, max_length=1, description="of CSV: one character between fields")
-    columns: tuple[str, ...] | None = Field(None, description="of CSV: names of the fields of a message")
+    separator: str = Field(",", min_length=1, max_length=1, description="Of CSV: one character between fields.")
+    columns: tuple[str, ...] | None = Field(None, description="Of CSV: names of the fields of a message.")
     group: str = Field(
-        "clickjoin", min_length=1, description="consumer group that shows the lag: GROUP-PIPELINE-REPLICA"
+        "clickjoin",
+        min_length=1,
+        description="Start of the consumer group's name that shows the lag: `GROUP-PIPELINE-REPLICA`.",
     )
     options: Mapping[str, _Value] = Field(
-        {}, description="of librdkafka, such as security.protocol; secrets are taken from the environment"
+        {}, description="Options of librdkafka, such as `security.protocol`; secrets are taken from the environment."
     )
     environment: str = Field(
-        "CLICKJOIN_KAFKA", pattern=r"^[A-Z][A-Z0-9_]*$", description="what variables that hold secrets begin with"
+        "CLICKJOIN_KAFKA",
+        pattern=r"^[A-Z][A-Z0-9_]*$",
+        description="What the names of variables that hold secrets begin with.",
     )
 
     _separates = field_validator("separator")(separates)

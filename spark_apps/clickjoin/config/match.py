@@ -23,8 +23,8 @@ def _key(value: Any) -> Any:
 class Key(Strict):
     """The columns of one stream's records that hold the key: all of them, or the first that is set."""
 
-    all: Ids | None = None
-    first: Ids | None = None
+    all: Ids | None = Field(None, description="Columns that are all part of the key.")
+    first: Ids | None = Field(None, description="Columns of which the first that is set is the key.")
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Key:
@@ -47,20 +47,20 @@ _AKey = Annotated[Key, BeforeValidator(_key, json_schema_input_type=Ids | Key)]
 class On(Strict):
     """Where each stream's records hold the key."""
 
-    foreign: _AKey
-    primary: _AKey
+    foreign: _AKey = Field(description="Key of the foreign stream's records: a column, a list, or `{first: [a, b]}`.")
+    primary: _AKey = Field(description="Key of the primary stream's records: a column, a list, or `{first: [a, b]}`.")
 
 
 class Match(Strict):
     """Which primary events of the same key a foreign event is joined to: by the time between them."""
 
     on: Annotated[On, BeforeValidator(_each_side, json_schema_input_type=Ids | Key | On)] = Field(
-        description="the key: a column of both streams, or {foreign: a, primary: b}; a list: all are equal; "
-        "{first: [a, b]}: the first that is set"
+        description="The key: a column of both streams, or `{foreign: a, primary: b}`. A list: all are equal; "
+        "`{first: [a, b]}`: the first that is set."
     )
-    pick: Literal["last", "first"] = Field("last", description="of several primary events the last, or the first")
-    within: Duration = Field(description="so long before its foreign event a primary event may lie, the end included")
-    skew: Duration = Field(0.0, description="so long after its foreign event it may lie, by a clock that is ahead")
+    pick: Literal["last", "first"] = Field("last", description="Which of several primary events is joined.")
+    within: Duration = Field(description="How long before its foreign event a primary event may lie, the end included.")
+    skew: Duration = Field(0.0, description="How long after its foreign event it may lie, where clocks differ.")
     late: Literal["wait"] = Field(
-        "wait", description="wait: a foreign event is decided once the primary stream has passed its time"
+        "wait", description="A foreign event is decided once the primary stream has passed its time."
     )

@@ -26,13 +26,15 @@ class Column(Strict):
 
     source: str = Field(
         alias="from",
-        description="foreign.<path> or primary.<path>, such as primary.meta.ids[0]; of one stream stream.<path>",
+        description="`foreign.PATH` or `primary.PATH`, such as `primary.meta.ids[0]`; of one stream `stream.PATH`.",
     )
     type: str | None = Field(
-        None, description="default: that of table `joined`, or of what the logs hold when the column is made"
+        None,
+        description="Its SQL type, such as `BIGINT`. Default: that of table `joined`, or of what the logs hold when "
+        "the column is made.",
     )
     default: str | bool | int | float | date | datetime | None = Field(
-        None, description="where a record has no value, or null"
+        None, description="Value of the column where a record has none, or null."
     )
 
     @field_validator("source")
@@ -84,16 +86,20 @@ def _listed(value: Any) -> Any:
 class Output(Strict):
     """What `joined` holds besides ids and times."""
 
-    columns: Mapping[str, Annotated[Column, BeforeValidator(_whole, json_schema_input_type=str | Column)]] = Field({})
+    columns: Mapping[str, Annotated[Column, BeforeValidator(_whole, json_schema_input_type=str | Column)]] = Field(
+        {}, description="Columns of `joined` by name, such as `item: foreign.item_id`."
+    )
     records: Literal["none", "foreign", "primary", "both", "record"] = Field(
-        "both", description="whole records kept as JSON; of one stream record or none"
+        "both", description="Whole records that `joined` keeps as JSON; of one stream `record` or `none`."
     )
     partition: Annotated[tuple[Literal["bucket", "event_date"]] | None, BeforeValidator(_listed)] = Field(
         None,
-        description="column that `joined` is partitioned by, fixed once the tables exist; default: event_date, or what "
-        "the lake was begun with",
+        description="One folder of `joined` a date (`event_date`), or an hour (`bucket`). Fixed once the tables exist. "
+        "Default: `[event_date]`; of a lake that is there, its own.",
     )
-    strict: bool = Field(False, description="a record with a value that does not fit goes to quarantine as it lands")
+    strict: bool = Field(
+        False, description="Whether a record with a value that does not fit its column goes to quarantine as it lands."
+    )
 
     @model_validator(mode="after")
     def _sound(self) -> Output:

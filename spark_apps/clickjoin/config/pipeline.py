@@ -70,17 +70,26 @@ class Input:
 class Pipeline(Strict):
     """One pipeline: what to join, how, and where to."""
 
-    pipeline: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="name; the tables' folder in the lake")
+    pipeline: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$", description="Name; tables lie in `LAKE/NAME/`.")
     lake: Place = Field(
-        description="folder that holds the tables, relative to the pipeline's file, or s3://BUCKET/PREFIX"
+        description="Folder of this machine, relative to the pipeline's file and not inside a folder of logs, or "
+        "`s3://BUCKET/PREFIX`."
     )
     engine: Literal["spark", "arrow"] = Field(
-        "spark", description="what a batch's steps run on: spark, as Spark jobs; arrow, in this process or on executors"
+        "spark",
+        description="What a batch's steps run on: `spark`, as Spark jobs; `arrow`, in this process or on executors. "
+        "The lake keeps the engine that ran last.",
     )
     s3: S3 = S3()
-    stream: Primary | None = Field(None, description="one stream to deduplicate, in place of primary and foreign")
-    primary: Primary | None = Field(None, validate_default=True)
-    foreign: Foreign | None = Field(None, validate_default=True)
+    stream: Primary | None = Field(None, description="One stream to deduplicate, in place of `primary` and `foreign`.")
+    primary: Primary | None = Field(
+        None, validate_default=True, description="The stream that is looked up. Needed unless `stream` is given."
+    )
+    foreign: Foreign | None = Field(
+        None,
+        validate_default=True,
+        description="The stream that looks up: by id, or by a key and time. Needed unless `stream` is given.",
+    )
     registry: Registry = Registry()
     retry: Retry = Retry()
     batch: Batch = Batch()
@@ -92,9 +101,9 @@ class Pipeline(Strict):
     close: Close = Close()
     backfill: Backfill = Backfill()
     airflow: Airflow = Airflow()
-    adapter: str = Field(DEFAULT_ADAPTER, pattern=r"^[\w.]+:\w+$", description="module:Class")
+    adapter: str = Field(DEFAULT_ADAPTER, pattern=r"^[\w.]+:\w+$", description="Adapter, as `module:Class`.")
     output: Output = Output()
-    process: Process | None = Field(None, description="what is done with the output's events, key by key")
+    process: Process | None = Field(None, description="What is done with the output's events, key by key.")
 
     model_config = ConfigDict(json_schema_extra=one_stream.EITHER)
     _either = field_validator("primary", "foreign")(one_stream.either)

@@ -62,31 +62,35 @@ class _Ordered(Strict):
 
 
 class Limit(_Ordered):
-    """How far a figure may go before it is a warning, and before it is a failure; null: as far as it likes."""
+    """How far a figure may go before it is a warning, and before it is a failure; what is left out is no limit."""
 
-    warn: float | None = Field(None, ge=0)
-    fail: float | None = Field(None, ge=0)
+    warn: float | None = Field(None, ge=0, description="Figure beyond which it is a warning.")
+    fail: float | None = Field(None, ge=0, description="Figure beyond which it is a failure.")
 
 
 class Late(_Ordered):
-    """How long something may take before it is a warning, and before it is a failure; null: as long as it likes."""
+    """How long something may take before it is a warning, and before it is a failure; what is left out is no limit."""
 
-    warn: Duration | None = None
-    fail: Duration | None = None
+    warn: Duration | None = Field(None, description="Time beyond which it is a warning.")
+    fail: Duration | None = Field(None, description="Time beyond which it is a failure.")
 
 
 class Expectation(Strict):
     """An expectation of Great Expectations' own, on the rows of a date of one table."""
 
-    table: Suite = Field(description="whose rows: those of the output, a stream, the registry or a side output")
-    expectation: str = Field(
-        pattern=r"^expect_[a-z0-9_]+$", description="its name, such as expect_column_values_to_be_between"
+    table: Suite = Field(
+        description="Table whose rows are checked: the output, a stream, the registry or a side output."
     )
-    column: str | None = Field(None, min_length=1, description="a column of the table, or a field of its records")
-    args: dict[str, Any] = Field(default_factory=dict, description="its other arguments, such as min_value: 0")
-    level: Level = Field("fail", description="what it means if it does not pass")
+    expectation: str = Field(
+        pattern=r"^expect_[a-z0-9_]+$", description="Its name, such as `expect_column_values_to_be_between`."
+    )
+    column: str | None = Field(None, min_length=1, description="A column of the table, or a field of its records.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Its other arguments, such as `min_value: 0`.")
+    level: Level = Field("fail", description="What it means if it does not pass.")
     name: str | None = Field(
-        None, pattern=r"^[a-z0-9_.-]{1,80}$", description="name of the check; default: the expectation and the column"
+        None,
+        pattern=r"^[a-z0-9_.-]{1,80}$",
+        description="Name of the check. Default: the expectation and the column.",
     )
 
     @model_validator(mode="after")
@@ -104,28 +108,41 @@ class Expectation(Strict):
 class Quality(Strict):
     """What a date's data must be like. Shares are of 1; rises and drops are against the median of earlier dates."""
 
-    history_days: int = Field(28, ge=1, le=400, description="how many days before a date it is checked against")
-    history_least: int = Field(3, ge=1, description="dates among these that it takes to decide anything")
-    volume_drop: Limit = Field(Limit(warn=0.25, fail=0.4), description="share of the usual number of ids that may lack")
-    volume_rise: Limit = Field(Limit(warn=1), description="share of the usual number of ids that may come on top")
-    completeness_drop: Limit = Field(Limit(warn=0.02, fail=0.1), description="fall of the share of ids that are joined")
-    completeness_lack: Limit = Field(Limit(), description="share of ids that may be not joined, whatever is usual")
-    null_rise: Limit = Field(Limit(warn=0.05, fail=0.25), description="rise of the share of records without a field")
-    delay_growth: Limit = Field(Limit(warn=3), description="times the usual delay from event to output (from 10 s on)")
-    delay_p99: Late = Field(Late(), description="delay that 99 in 100 stay below, whatever is usual")
+    history_days: int = Field(28, ge=1, le=400, description="How many days before a date it is checked against.")
+    history_least: int = Field(3, ge=1, description="How many dates among these it takes to decide anything.")
+    volume_drop: Limit = Field(
+        Limit(warn=0.25, fail=0.4), description="Share of the usual number of ids that may be missing."
+    )
+    volume_rise: Limit = Field(Limit(warn=1), description="Share of the usual number of ids that may come on top.")
+    completeness_drop: Limit = Field(
+        Limit(warn=0.02, fail=0.1), description="Fall of the share of ids that are joined."
+    )
+    completeness_lack: Limit = Field(Limit(), description="Share of ids that may be not joined, whatever is usual.")
+    null_rise: Limit = Field(Limit(warn=0.05, fail=0.25), description="Rise of the share of records without a field.")
+    delay_growth: Limit = Field(
+        Limit(warn=3), description="Factor by which the delay from event to output may grow (from 10 s on)."
+    )
+    delay_p99: Late = Field(
+        Late(), description="Delay that 99 in 100 stay below, whatever is usual, such as `{fail: 10m}`."
+    )
     freshness: Late = Field(
-        Late.model_validate({"warn": "2h"}), description="time without events at the end of the date"
+        Late.model_validate({"warn": "2h"}), description="Time without events at the end of the date."
     )
-    quarantine: Limit = Field(Limit(warn=0.01, fail=0.1), description="share of records in quarantine")
+    quarantine: Limit = Field(Limit(warn=0.01, fail=0.1), description="Share of records in quarantine.")
     misfits: Limit = Field(
-        Limit(warn=0.01, fail=0.1), description="share of the values of a typed column that do not fit its type"
+        Limit(warn=0.01, fail=0.1), description="Share of the values of a typed column that do not fit its type."
     )
-    late: Limit = Field(Limit(warn=0.01), description="share of events that came behind the watermark of processing")
-    repeats: Limit = Field(Limit(warn=0.1), description="share of records whose id was there before")
-    sample: int = Field(1_000_000, ge=1000, description="records of a stream whose fields are profiled")
-    levels: dict[str, Level] = Field(default_factory=dict, description="level by table.check, or by a pattern with *")
-    disable: tuple[str, ...] = Field((), description="checks that are left out, as table.check or a pattern with *")
-    expectations: tuple[Expectation, ...] = Field((), description="your own")
+    late: Limit = Field(Limit(warn=0.01), description="Share of events that came behind the watermark of processing.")
+    repeats: Limit = Field(Limit(warn=0.1), description="Share of records whose id was there before.")
+    sample: int = Field(1_000_000, ge=1000, description="Records of a stream whose fields are profiled.")
+    levels: dict[str, Level] = Field(
+        default_factory=dict,
+        description="`warn` or `fail` by `table.check`, or by a pattern with `*`; the last that fits counts.",
+    )
+    disable: tuple[str, ...] = Field(
+        (), description="Checks that are left out, as `table.check` or a pattern with `*`."
+    )
+    expectations: tuple[Expectation, ...] = Field((), description="Expectations of your own.")
 
     @field_validator("expectations")
     @classmethod

@@ -20,18 +20,32 @@ class Registry(Strict):
     """How long ids are remembered, and how they are laid out."""
 
     identity: Literal["id", "id_and_time"] = Field(
-        "id_and_time", description="what an event is known by; id: whatever its time"
+        "id_and_time",
+        description="What names an event: its id and time, or (`id`) its id alone; its time still says its date.",
     )
-    retention: Duration = 3 * 86400.0
+    retention: Duration = Field(
+        3 * 86400.0,
+        description="How long ids are remembered, back from the newest claimed event. `gc` drops older claims, and "
+        "events older than that are `expired`.",
+    )
     repeats: Duration | None = Field(
         None,
-        description="of identity id: so far apart, by their own times, two records of one id are still one event; "
-        "default: retention",
+        description="With `identity: id`: two records of one id that lie so far apart are still one event. Claims are "
+        "kept for `retention` and `repeats`. Fixed once the tables exist. Default: `registry.retention`.",
     )
-    bucket: Duration = 3600.0
-    shards: int = Field(4, ge=1, le=10_000)
-    max_rows: int | None = Field(None, ge=1, description="oldest buckets go first where there are more claims")
-    max_bytes: Size | None = Field(None, description="oldest buckets go first where claims take more on disk")
+    bucket: Duration = Field(
+        3600.0,
+        description="Width of a partition of event time: whole minutes that divide a day. Fixed once the tables exist.",
+    )
+    shards: int = Field(
+        4, ge=1, le=10_000, description="Shards of a new lake; later the table `timeline` says how many there are."
+    )
+    max_rows: int | None = Field(
+        None, ge=1, description="Most claims that are kept: beyond it the oldest buckets are dropped first."
+    )
+    max_bytes: Size | None = Field(
+        None, description="Most bytes that claims take on disk: beyond it the oldest buckets are dropped first."
+    )
 
     @model_validator(mode="after")
     def _repeats_by_id(self) -> Registry:
@@ -50,65 +64,111 @@ class Registry(Strict):
 
 
 class Retry(Strict):
-    """When a foreign event without its primary is tried again, and when it is given up: tried often AND for long."""
+    """When a foreign event without its primary is tried again. It is given up after `max_attempts` AND `max_age`."""
 
-    first_delay: Duration = 10.0
-    backoff: float = Field(2.0, ge=1)
-    max_delay: Duration = 3600.0
-    max_age: Duration = 86400.0
-    max_attempts: int = Field(10, ge=1)
+    first_delay: Duration = Field(10.0, description="Time from the first try of an event to the second.")
+    backoff: float = Field(2.0, ge=1, description="Factor by which each delay is longer than the one before.")
+    max_delay: Duration = Field(3600.0, description="Longest delay between two tries.")
+    max_age: Duration = Field(
+        86400.0,
+        description="Least time since the first try after which an event is given up; downtime, and lag of the primary "
+        "stream, do not count.",
+    )
+    max_attempts: int = Field(10, ge=1, description="Least number of tries after which an event is given up.")
     until: Literal["attempts", "watermark"] = Field(
-        "attempts", description="watermark: given up at once when the primary stream has passed its event's time too"
+        "attempts",
+        description="`watermark`: an event is also given up, as absent (`metrics.absent`), once the primary stream has "
+        "been read past its primary event's time by `close.max_out_of_orderness`. If that time is not known, its own "
+        "counts. `redrive` joins it if its primary event comes after all.",
     )
 
 
 class Batch(Strict):
     """How much one micro-batch may take, and how long a task goes on before it returns to its scheduler."""
 
-    max_events: int = Field(1_000_000, ge=1)
-    max_bytes: Size = 512_000_000
-    lease: Duration = 60.0
-    hand_over: Duration = Field(30.0, description="so long after its lease a task waits for the next one")
+    max_events: int = Field(
+        1_000_000, ge=1, description="Most events that a batch takes of each stream, also while it catches up."
+    )
+    max_bytes: Size = Field(
+        512_000_000, description="Most bytes that a batch takes of each stream, also while it catches up."
+    )
+    lease: Duration = Field(
+        60.0, description="How long an Airflow task works before it hands over to the next, which is started then."
+    )
+    hand_over: Duration = Field(
+        30.0, description="How long after its lease a task works on until the next one takes over."
+    )
     trigger_interval: Duration = Field(
-        1.0, description="from one batch of new records to the next, while none is behind"
+        1.0,
+        description="Average time between batches, while none is behind. After a quiet time batches begin at once, up "
+        "to ten intervals' worth. Each adds a file to every bucket and shard that it touches.",
     )
     heartbeats: bool = Field(
-        False, description="where nothing comes, batches of no records say that time passes; always with `process`"
+        False,
+        description="Write empty batches when a stream is idle, so that the watermark advances. Always on with "
+        "`process`, `foreign.match` and `retry.until: watermark`; logs that are loaded once need it.",
     )
     driver_bytes: SizeOrZero = Field(
-        16_000_000, description="so much of a stream is parsed, and so much is written, without Spark"
+        16_000_000,
+        description="Batches smaller than this run in the driver; larger ones, and those of more than 20,000 events, "
+        "on Spark's executors. `0B`: always executors.",
     )
-    parallelism: int = Field(8, ge=1, description="tasks that a large batch is cut into; no fewer than Spark has cores")
+    parallelism: int = Field(
+        8,
+        ge=1,
+        description="Tasks that a large batch is cut into, to be read and joined; no fewer than Spark has cores.",
+    )
     catch_up_share: float = Field(
-        0.5, gt=0, le=1, description="share of its time that a replica works while it is behind and another is not"
+        0.5, gt=0, le=1, description="Share of its time that a replica works while it is behind and another is not."
     )
 
 
 class Retention(Strict):
-    """How long what is no longer needed for joining is kept. `primary`, `foreign`: of event time."""
+    """How long what is no longer needed for joining is kept."""
 
-    primary: Duration | None = Field(None, description="default: registry.retention")
-    foreign: Duration | None = Field(None, description="default: registry.retention")
-    pending: Duration = Field(7 * 86400.0, description="history of events that wait no longer")
-    journal: Duration = 7 * 86400.0
-    metrics: Duration = Field(90 * 86400.0, description="rows of metrics and of verifications")
-    files: Duration = Field(86400.0, ge=3600, description="files that no table version needs: for readers and replays")
+    primary: Duration | None = Field(
+        None,
+        description="How long rows of the primary stream's table are kept, by event time; at least `lookback` or "
+        "`within`. Default: `registry.retention`, with `match` plus `within`.",
+    )
+    foreign: Duration | None = Field(
+        None,
+        description="How long rows of the foreign stream's table are kept, by event time. Default: "
+        "`registry.retention`.",
+    )
+    pending: Duration = Field(7 * 86400.0, description="How long rows of `pending` are kept once they are resolved.")
+    journal: Duration = Field(7 * 86400.0, description="How long settled batches are kept in the journal.")
+    metrics: Duration = Field(90 * 86400.0, description="How long rows of metrics and of verifications are kept.")
+    files: Duration = Field(
+        86400.0,
+        ge=3600,
+        description="How long files that the newest table version no longer has are kept, for readers and replays.",
+    )
 
 
 class Verify(Strict):
-    """What a verification without a range covers: events from so long ago until now; GC leaves these alone."""
+    """What a verification without a range covers."""
 
-    window: Duration = 2 * 86400.0
-    full_every: Duration = Field(86400.0, description="how often it covers all that the lake keeps instead")
-    repair: bool = Field(False, description="fix what can be fixed, at once")
+    window: Duration = Field(
+        2 * 86400.0,
+        description="How far back from now it looks; `registry.max_rows` and `max_bytes` drop no claim of that time.",
+    )
+    full_every: Duration = Field(86400.0, description="How often it covers all that the lake keeps instead.")
+    repair: bool = Field(False, description="Whether a scheduled verification fixes what it can.")
 
 
 class Limits(Strict):
     """What is too old, too new or too long to be true, and so goes to quarantine."""
 
-    earliest: datetime = datetime(2000, 1, 1, tzinfo=UTC)
-    max_skew: Duration = 300.0
-    max_record: Size = 16_000_000
+    earliest: datetime = Field(
+        datetime(2000, 1, 1, tzinfo=UTC), description="Earliest event time; earlier ones go to quarantine."
+    )
+    max_skew: Duration = Field(
+        300.0,
+        description="How far an event time may lie in the future, by the clock that reads it. Fixed once the tables "
+        "exist.",
+    )
+    max_record: Size = Field(16_000_000, description="Longest record, in bytes; longer ones go to quarantine.")
 
     @field_validator("earliest")
     @classmethod
@@ -117,22 +177,26 @@ class Limits(Strict):
 
 
 class Validation(Strict):
-    """Shares of the sampled records from which on `validate` ends with 1."""
+    """Shares of the sampled records beyond which `validate` ends with 1."""
 
-    quarantine: float = Field(0.01, ge=0, le=1, description="of a stream's records that would go to quarantine")
-    unmatched: float = Field(0.2, ge=0, le=1, description="of foreign events that find no primary event")
-    misfits: float = Field(0.01, ge=0, le=1, description="of a column's values that do not fit its type")
-    doubled: float = Field(0.0, ge=0, le=1, description="of foreign ids that come with several times")
+    quarantine: float = Field(0.01, ge=0, le=1, description="Share of a stream's records that would go to quarantine.")
+    unmatched: float = Field(0.2, ge=0, le=1, description="Share of foreign events that find no primary event.")
+    misfits: float = Field(0.01, ge=0, le=1, description="Share of a column's values that do not fit its type.")
+    doubled: float = Field(0.0, ge=0, le=1, description="Share of foreign ids that come with several times.")
 
 
 class Airflow(Strict):
     """What Airflow makes of the file."""
 
-    dags: tuple[Dag, ...] | None = Field(None, description="DAGs that it makes; default: all")
+    dags: tuple[Dag, ...] | None = Field(
+        None,
+        description="DAGs that Airflow makes of the file, such as `[join, retry, gc]`; without `retry` the join tries "
+        "again what waits. Default: all.",
+    )
     group: str | None = Field(
         None,
         pattern=r"^[a-z][a-z0-9_-]{0,62}$",
-        description="joined, and tried again, by one task with all other pipelines of this group",
+        description="Name of a group: one task joins all pipelines that have the same one, and tries again what waits.",
     )
 
     @model_validator(mode="after")
@@ -146,27 +210,31 @@ class Close(Strict):
     """When a date of event time is complete, how long that is waited for, and what happens then."""
 
     max_out_of_orderness: Duration = Field(
-        600.0, description="how much older than those before it a record of a log may be"
+        600.0, description="How much older than those before it in its log file a record may be."
     )
     idle_timeout: Duration = Field(
-        900.0, description="a stream that gave nothing for so long, and is all read, is at rest"
+        900.0, description="A stream that is read to its end and has no new records for so long is idle."
     )
     pending: Literal["wait", "allow"] | Annotated[float, Field(ge=0, le=1)] = Field(
         "wait",
-        description="with events that wait a date may close: not, with any, or while those without a primary event "
-        "(waiting, or given up) are no more than this share of its accepted ones",
+        description="Whether a date may close with events that wait: no (`wait`), yes (`allow`), or up to a share such "
+        "as `0.01`. The share is of accepted events that wait or were given up.",
     )
-    wait: Duration = Field(36 * 3600.0, description="after the date's end, at most")
-    at_limit: Literal["fail", "close"] = Field("fail", description="close: with what is there by then, and say so")
-    late_window: Duration = Field(7 * 86400.0, description="how far back closed dates are checked for late changes")
-    lease: Duration = Field(120.0, ge=5, description="how long a date stays taken after a run that was killed")
+    wait: Duration = Field(36 * 3600.0, description="How long after its end a date is waited for.")
+    at_limit: Literal["fail", "close"] = Field(
+        "fail", description="What happens after `wait`: `close` closes the date as it is, and says so."
+    )
+    late_window: Duration = Field(7 * 86400.0, description="How far back closed dates are checked for late changes.")
+    lease: Duration = Field(120.0, ge=5, description="How long a date stays locked after a run of it was killed.")
 
 
 class Backfill(Strict):
     """What a backfill may ask for."""
 
     roots: tuple[Place, ...] | None = Field(
-        None, description="folders that raw logs are taken below; default: those that the sources' globs start from"
+        None,
+        description="Folders, or `s3://BUCKET/FOLDER`, that raw logs may be read from; `[]`: none. Default: the "
+        "folders that the sources' globs start from.",
     )
 
 
@@ -178,12 +246,23 @@ _ELSEWHERE = (
 
 
 class S3(Strict):
-    """The store that the lake lies in; what is left out is as the environment has it (`AWS_*`)."""
+    """The store that the lake, and logs on S3, lie in. Credentials are refused here."""
 
-    endpoint: str | None = Field(None, description="URL of a server that is not Amazon's, such as https://s3.example")
-    region: str | None = Field(None, pattern=r"^[a-z0-9-]+$", description="such as eu-west-1")
+    endpoint: str | None = Field(
+        None,
+        description="Server that a lake and logs on S3 lie on, such as `https://s3.example`. Default: "
+        "`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, else Amazon's.",
+    )
+    region: str | None = Field(
+        None,
+        pattern=r"^[a-z0-9-]+$",
+        description="Region that requests are signed for, such as `eu-west-1`; most servers of one's own take any. "
+        "Default: `AWS_REGION`, `AWS_DEFAULT_REGION`.",
+    )
     path_style: bool | None = Field(
-        None, description="whether a bucket is part of the path, and not of the host's name; default: with an endpoint"
+        None,
+        description="Whether a bucket is part of the path (`http://HOST/BUCKET`), and not of the host's name. Default: "
+        "`true` with an endpoint.",
     )
 
     @model_validator(mode="before")
@@ -220,22 +299,24 @@ class Process(Strict):
     """What is done with the events of each key, exactly once, as the output grows."""
 
     key: Annotated[tuple[str, ...], BeforeValidator(listed)] = Field(
-        min_length=1, description="columns of the output, or paths in one that holds records: primary_record.item_id"
+        min_length=1,
+        description="Columns of the output that the key is made of, or paths in one that holds records, such as "
+        "`primary_record.item_id`.",
     )
     processor: str = Field(
-        "clickjoin.processors:SpikesAndDips", pattern=f"^{_CLASS}$", description="module:Class of a Processor"
+        "clickjoin.processors:SpikesAndDips", pattern=f"^{_CLASS}$", description="Processor, as `module:Class`."
     )
-    args: Mapping[str, Any] = Field({}, description="arguments of the processor")
+    args: Mapping[str, Any] = Field({}, description="Arguments of the processor.")
     late: Literal["keep", "correct"] = Field(
         "keep",
-        description="what comes behind the watermark is kept in table `late`, and changes nothing (keep), or corrects "
-        "what was reported by a retraction and a new row (correct)",
+        description="Events behind the watermark are kept in table `process/late` (`keep`), or correct what was "
+        "reported by a retraction and a new row (`correct`).",
     )
     lateness: Duration = Field(
-        3600.0, description="of late: correct: how far behind the watermark an event still corrects"
+        3600.0, description="With `late: correct`: how far behind the watermark an event still corrects."
     )
     catch_up: Duration = Field(
-        86400.0, description="while unread rows are left, the watermark is so far behind the newest event that was read"
+        86400.0, description="How far the watermark is behind the newest event that was read, while rows are left."
     )
 
     @field_validator("key")

@@ -31,7 +31,8 @@ from clickjoin.model.zones import rules_of
 Start = Annotated[
     Literal["earliest", "latest"] | Annotated[int, Field(ge=0)],
     Field(
-        description="what is read first: all rows of the table, none but what comes, or what a version and later added"
+        description="What is read first: all rows of the table, only what is added from now on, or what is added from "
+        "a version on."
     ),
 ]
 
@@ -47,10 +48,10 @@ class _Table(Strict):
 class Delta(_Table):
     """A Delta table: what each of its versions adds."""
 
-    kind: Literal["delta"] = Field(description="a Delta table, whoever writes it")
-    path: Place = Field(description="folder of the table, relative to the pipeline's file, or s3://BUCKET/PREFIX")
+    kind: Literal["delta"] = Field(description="A Delta table, whatever writes it.")
+    path: Place = Field(description="Folder of the table, relative to the pipeline's file, or `s3://BUCKET/PREFIX`.")
     json_columns: tuple[str, ...] = Field(
-        (), description="columns of JSON text, whose objects become part of the record"
+        (), description="Columns of JSON text, whose objects become part of the record."
     )
 
 
@@ -60,15 +61,16 @@ PIPELINE = r"^[a-z][a-z0-9_-]{0,62}$"
 class OfPipeline(_Table):
     """The output of another pipeline."""
 
-    kind: Literal["pipeline"] = Field(description="the output of another pipeline")
-    name: str = Field(pattern=PIPELINE, description="the other pipeline")
-    lake: Place | None = Field(None, description="its lake; default: the one of this pipeline")
+    kind: Literal["pipeline"] = Field(description="The output of another pipeline.")
+    name: str = Field(pattern=PIPELINE, description="Name of the other pipeline.")
+    lake: Place | None = Field(None, description="Its lake. Default: the one of this pipeline.")
     output: Literal["joined", "deduplicated"] = Field(
-        "joined", description="its output's table: deduplicated where it is of one stream"
+        "joined", description="Its output's table: `deduplicated` where it is of one stream."
     )
     json_columns: tuple[str, ...] = Field(
         default_factory=lambda said: (RECORD,) if said.get("output") == DEDUPLICATED else tuple(RECORDS.values()),
-        description="columns of JSON text, whose objects become part of the record; default: its whole records",
+        description="Columns of JSON text, whose objects become part of the record. Default: its whole records, "
+        "`[foreign_record, primary_record]` or `[record]`.",
     )
 
     @property
@@ -88,24 +90,30 @@ IN_ID = ("embedded", "uuid7")
 class Files(Strict):
     """Log files that grow, or objects on S3: JSON lines, CSV, or whole Parquet files."""
 
-    kind: Literal["files"] = Field(description="growing files in folders, or objects on S3")
-    path: Logs = Field(description="glob of files; relative to the pipeline's file, or s3://BUCKET/KEYS")
+    kind: Literal["files"] = Field(description="Growing files in folders, or objects on S3.")
+    path: Logs = Field(description="Glob of files, relative to the pipeline's file, or `s3://BUCKET/KEYS`.")
     format: Literal["jsonl", "csv", "parquet"] | None = Field(
-        None, description="default: by the name (.csv, .parquet, else jsonl; before .gz, .zst, .bz2)"
+        None,
+        description="Format of the files. Default: by the name (`.csv`, `.parquet`, else `jsonl`; before `.gz`, "
+        "`.zst`, `.bz2`).",
     )
-    separator: str = Field(",", min_length=1, max_length=1, description="of CSV: one character between fields")
-    columns: tuple[str, ...] | None = Field(None, description="of CSV: names of the columns, if no header names them")
-    multiline: bool = Field(False, description="of CSV: whether quoted fields hold line ends")
+    separator: str = Field(",", min_length=1, max_length=1, description="Of CSV: one character between fields.")
+    columns: tuple[str, ...] | None = Field(
+        None, description="Of CSV: names of the columns, where no header names them. Default: the header."
+    )
+    multiline: bool = Field(False, description="Of CSV: whether quoted fields may hold line ends.")
     records: Path | None = Field(
-        None, description="of JSON: the array in each line whose elements are the records, such as Records"
+        None, description="Of JSON: the array in each line whose elements are the records, such as `Records`."
     )
 
-    ordered: bool = Field(False, description="of S3: in each folder a new object's key comes after all others")
+    ordered: bool = Field(
+        False, description="Of S3: whether in each folder a new object's key always comes after all others."
+    )
     lookback: Duration | None = Field(
-        None, description="of S3: how late an object may show up, by its own time; default: 2d"
+        None, description="Of S3: how late an object may show up, by its own time. Default: `2d`."
     )
     relist: Duration | None = Field(
-        None, description="of S3: how often folders of older dates are listed too; default: 10m"
+        None, description="Of S3: how often folders of older dates are listed too. Default: `10m`."
     )
 
     _separates = field_validator("separator")(separates)
@@ -138,12 +146,16 @@ class TimeColumn(Strict):
     """A time's column whose text is not ISO 8601 in UTC: its forms, in strptime's directives, and its time zone."""
 
     column: Annotated[tuple[Path, ...], BeforeValidator(listed, json_schema_input_type=str | list[str])] = Field(
-        min_length=1, description="or several, such as [date, time]: their texts with a blank between them"
+        min_length=1,
+        description="Column of the time, or several, such as `[date, time]`: their texts with a blank between them.",
     )
     format: Annotated[tuple[str, ...], BeforeValidator(listed, json_schema_input_type=str | list[str])] = Field(
-        (ISO,), min_length=1, description='such as "%d/%m/%Y %H:%M:%S", or a list; `iso` is ISO 8601'
+        (ISO,),
+        min_length=1,
+        description="Form of the text in strptime's directives, such as `%d/%m/%Y %H:%M:%S`, or a list of forms; `iso` "
+        "is ISO 8601.",
     )
-    zone: str = Field("UTC", description="IANA name, such as Europe/Berlin; not beside %z")
+    zone: str = Field("UTC", description="Time zone, such as `Europe/Berlin`; not beside `%z`.")
 
     @model_validator(mode="after")
     def _readable(self) -> TimeColumn:
@@ -193,8 +205,11 @@ def _with_parts_left_out(form: str) -> tuple[str, str, str]:
 class Lookback(Strict):
     """A primary event known only to lie some time before its foreign event."""
 
-    lookback: Duration
-    skew: Duration = Field(1.0, description="how long after its foreign event it may lie, by a clock that is ahead")
+    lookback: Duration = Field(
+        description="How long before its foreign event it may lie. Of several primary events of one id there, the "
+        "latest up to the foreign event is joined, or else the first after it."
+    )
+    skew: Duration = Field(1.0, description="How long after its foreign event it may lie, where clocks differ.")
 
 
 def _kind_of_time(value: Any) -> str:
@@ -220,11 +235,17 @@ AnySource = Annotated[Files | Kafka | Delta | OfPipeline, Field(discriminator="k
 
 
 class Primary(Strict):
-    """The stream that is looked up."""
+    """Where a stream's records lie, and which of their columns are ids and times."""
 
-    source: AnySource
-    event_id: Ids = Field(description="column of the id, or the columns that it is made of")
-    event_time: EventTime = Field(description="embedded | uuid7 | a column | {column, format, zone}")
+    source: AnySource = Field(description="Where its records come from, by `kind`.")
+    event_id: Ids = Field(
+        description="Column that names the event, by path (`meta.id`), text or an integer; or the columns that the id "
+        "is made of."
+    )
+    event_time: EventTime = Field(
+        description="`embedded` (in an id `ip:pid:micros`), `uuid7`, a column, or `{column, format, zone}` for another "
+        "form."
+    )
     where: Conditions = ()
 
     @field_validator("event_id")
@@ -258,17 +279,21 @@ class Foreign(Primary):
     )
 
     match: Match | None = Field(
-        None, description="which primary events of the same key are meant; in place of primary_id and primary_time"
+        None,
+        description="In place of `primary_id` and `primary_time`: the last or first primary event of the same key "
+        "within a time.",
     )
     primary_id: Ids | None = Field(
         None,
         validate_default=True,
-        description="column that holds the primary event's id, or the columns that it is made of",
+        description="Column that holds the primary event's id, or the columns that it is made of. Needed unless "
+        "`match` is given.",
     )
     primary_time: PrimaryTime | None = Field(
         None,
         validate_default=True,
-        description="embedded | uuid7 | a column | {column, format, zone} | {lookback: 2h}",
+        description="The primary event's time, as an event time, or `{lookback: 2h}`: at most that long before the "
+        "foreign event. Needed unless `match` is given.",
     )
 
     @field_validator("primary_id", "primary_time")

@@ -25,17 +25,18 @@ def _bytes(value: Any) -> Any:
     """A size such as `256MB`, in bytes."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = re.fullmatch(r"\s*(\d+)\s*([KMG]?i?B)\s*", value, re.IGNORECASE) if isinstance(value, str) else None
+    found = re.fullmatch(r"\s*(\d+)\s*((?:[KMG]i?)?B)\s*", value, re.IGNORECASE) if isinstance(value, str) else None
     if not found:
         raise ValueError(f"{value!r} is not a size; write a number and B, KB, MB or GB, such as 256MB")
     return int(found.group(1)) * _SIZES[found.group(2).upper()]
 
 
-Duration = Annotated[
-    float,
-    BeforeValidator(seconds_of, json_schema_input_type=Annotated[str, Field(pattern=r"^\d+(\.\d+)?(ms|s|m|h|d|w)$")]),
+# What editors check, and by which the reference knows such a field.
+DURATION, SIZE = r"^\d+(\.\d+)?(ms|s|m|h|d|w)$", r"^\s*\d+\s*([KMGkmg][Ii]?)?[Bb]\s*$"
+Duration = Annotated[float, BeforeValidator(seconds_of, json_schema_input_type=Annotated[str, Field(pattern=DURATION)])]
+SizeOrZero = Annotated[
+    int, BeforeValidator(_bytes, json_schema_input_type=int | Annotated[str, Field(pattern=SIZE)]), Field(ge=0)
 ]
-SizeOrZero = Annotated[int, BeforeValidator(_bytes, json_schema_input_type=int | str), Field(ge=0)]
 Size = Annotated[SizeOrZero, Field(gt=0)]
 
 

@@ -45,5 +45,8 @@ _Wanted = Scalar | list[Scalar] | dict[str, Scalar | list[Scalar]]
 Conditions = Annotated[
     tuple[Condition, ...],
     BeforeValidator(_conditions, json_schema_input_type=dict[str, _Wanted]),
-    Field(description="which records of the log are this stream's: by field a value, a list, {not: …}, {exists: …}"),
+    Field(
+        description="Which records of the log are this stream's: by field a value, a list, `{not: …}` or "
+        "`{exists: true}`. Fixed once the tables exist. Default: all records."
+    ),
 ]
