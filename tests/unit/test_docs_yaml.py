@@ -27,6 +27,12 @@ def test_it_is_taken(page: Path, text: str) -> None:
     assert Pipeline.model_validate(parse(text)).pipeline, page
 
 
+def test_a_section_alone_is_taken() -> None:
+    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
+    whole, section = map(parse, re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    assert Pipeline.model_validate(whole | section).quality.delay_p99.fail == 600
+
+
 def test_they_are_found() -> None:
     assert len(BLOCKS) > 15
 

@@ -57,27 +57,36 @@ class Kafka(Strict):
 
     kind: Literal["kafka"] = Field(description="A topic of Kafka.")
     servers: _Servers = Field(min_length=1, description="Brokers to ask first: `host:port`, or a list of them.")
-    topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$", description="Name of the topic.")
+    topic: str = Field(
+        pattern=r"^[A-Za-z0-9._-]{1,249}$",
+        description="Name of the topic; both streams may read one, each with a `where`.",
+    )
     begin: Literal["earliest", "latest"] | datetime = Field(
-        "earliest", alias="from", description="Where to begin at the first look: `earliest`, `latest` or a time."
+        "earliest",
+        alias="from",
+        description="Where the first look begins: `earliest`, `latest` or a time. Partitions and topics that come "
+        "later are read from their beginning.",
     )
     format: Literal["json", "csv"] = Field(
-        "json", description="Format of a message's value: one JSON object, or fields of CSV."
+        "json",
+        description="Format of a message's value: one JSON object, over several lines if need be, or fields of CSV.",
     )
     separator: str = Field(",", min_length=1, max_length=1, description="Of CSV: one character between fields.")
     columns: tuple[str, ...] | None = Field(None, description="Of CSV: names of the fields of a message.")
     group: str = Field(
         "clickjoin",
         min_length=1,
-        description="Start of the consumer group's name that shows the lag: `GROUP-PIPELINE-REPLICA`.",
+        description="Offsets are committed to the consumer group `GROUP-PIPELINE-REPLICA`, which shows the lag.",
     )
     options: Mapping[str, _Value] = Field(
-        {}, description="Options of librdkafka, such as `security.protocol`; secrets are taken from the environment."
+        {},
+        description="Options of librdkafka, as they are, such as `security.protocol` and `ssl.ca.location`. Secrets "
+        "are taken from the environment.",
     )
     environment: str = Field(
         "CLICKJOIN_KAFKA",
         pattern=r"^[A-Z][A-Z0-9_]*$",
-        description="What the names of variables that hold secrets begin with.",
+        description="What the names of variables with secrets begin with, so that two clusters can have two.",
     )
 
     _separates = field_validator("separator")(separates)

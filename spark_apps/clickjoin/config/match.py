@@ -56,7 +56,8 @@ class Match(Strict):
 
     on: Annotated[On, BeforeValidator(_each_side, json_schema_input_type=Ids | Key | On)] = Field(
         description="The key: a column of both streams, or `{foreign: a, primary: b}`. A list: all are equal; "
-        "`{first: [a, b]}`: the first that is set."
+        "`{first: [a, b]}`: the first that is set. "
+        "Fixed once the tables exist."
     )
     pick: Literal["last", "first"] = Field("last", description="Which of several primary events is joined.")
     within: Duration = Field(description="How long before its foreign event a primary event may lie, the end included.")
