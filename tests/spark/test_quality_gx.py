@@ -279,6 +279,7 @@ def test_data_docs_offline(bench: Bench, tmp_path: Path) -> None:
         expect(runs).to_have_count(2)
         runs.first.click()
         expect(page.get_by_text("registry.claims_have_outputs").first).to_be_visible()
+        expect(page.get_by_text("Data asset: ids")).to_be_visible()
         passed, failed = page.locator(".fa-check-circle:visible"), page.locator(".fa-times:visible")
         expect(passed.first).to_be_visible()
         page.get_by_text("Failed Only").click()

@@ -15,6 +15,7 @@ from clickjoin.model.errors import ConfigError
 from clickjoin.quality import day_of
 from clickjoin.quality.outcomes import Outcome, Report, _failing
 from clickjoin.quality.outcomes import outcome as of_gx
+from clickjoin.quality.shipped import said_of
 
 DAY = date(2026, 3, 1)
 
@@ -74,6 +75,14 @@ def test_a_verdict_without_figures_counts() -> None:
     )  # fmt: skip
     result = ExpectationValidationResult(success=False, expectation_config=config, result={}, exception_info={})
     assert [of_gx("joined", result, rows).state for rows in (3, 0)] == ["failed", "undecided"]
+
+
+def test_what_is_asked_in_words() -> None:
+    """Their own words, where people gave any; on the page it comes after "expected"."""
+    config = ExpectationConfiguration("expect_column_values_to_be_unique", {"column": "token"}, description="once each")
+    result = ExpectationValidationResult(success=True, expectation_config=config, result={}, exception_info={})
+    assert of_gx("joined", result, 3).expected == "once each"
+    assert said_of(config.type, {}) == "column values to be unique"
 
 
 def test_long_values_are_cut() -> None:

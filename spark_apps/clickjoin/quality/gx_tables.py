@@ -95,7 +95,7 @@ class TableOfDates(DataAsset):  # type: ignore[type-arg]
         """The rows of the date, as Spark has them."""
         source = cast("ClickjoinSource", self.datasource)
         frames = source.frames(_day(batch_request.options))
-        spec = RuntimeDataBatchSpec(batch_data=frames.frame(self.name))
+        spec = RuntimeDataBatchSpec(batch_data=frames.frame(self.name), data_asset_name=self.name)  # the pages name it
         engine = cast("Engine", source.get_execution_engine())
         engine.profiled = partial(frames.profiled, self.name)
         data, markers = engine.get_batch_data_and_markers(batch_spec=spec)
