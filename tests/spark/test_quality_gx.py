@@ -266,7 +266,7 @@ def test_data_docs_offline(bench: Bench, tmp_path: Path) -> None:
     site, asked, wrong = tmp_path / "mine/gx" / SITE, list[str](), list[str]()
     loaded = re.compile(r"<(?:script|link|img)[^>]*https?://|url\(.?https?://")
     pages = list(site.rglob("*.html"))
-    assert (len(pages), [page for page in pages if loaded.search(page.read_text())]) == (1 + 6 + 12, [])
+    assert (len(pages), [page for page in pages if loaded.search(page.read_text())]) == (1 + 10 + 12, [])
     with sync_playwright() as playwright:
         page = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]).new_page()
         page.on("request", lambda request: asked.append(request.url))
