@@ -18,7 +18,7 @@ Suite = Literal[  # whose rows expectations can be asked of
 SIDES = ("unjoinable", "expired", "filtered", "quarantine")
 Level = Literal["warn", "fail"]
 _STREAM = (
-    *("landed_once", "repeat_rate", "volume", "freshness"),
+    *("landed_once", "repeat_rate", "row_count", "volume", "freshness"),
     *("fields_kept", "fields_new", "not_null.*", "null_rate.*"),
 )
 # Every check of our own, by suite; `*` stands for the columns and fields that there are.
@@ -32,6 +32,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
             "delay_p50",
             "delay_p90",
             "delay_p99",
+            "row_count",
             "columns_kept",
         ),
         *("columns_new", "not_null.*", "null_rate.*", "misfit_rate.*"),
@@ -108,6 +109,9 @@ class Quality(Strict):
     history_least: int = Field(3, ge=1, description="dates among these that it takes to decide anything")
     volume_drop: Limit = Field(Limit(warn=0.25, fail=0.4), description="share of the usual number of ids that may lack")
     volume_rise: Limit = Field(Limit(warn=1), description="share of the usual number of ids that may come on top")
+    day_before: Limit = Field(
+        Limit(warn=0.9), description="share of the rows of the day before that may lack, or times as many that may come"
+    )
     completeness_drop: Limit = Field(Limit(warn=0.02, fail=0.1), description="fall of the share of ids that are joined")
     completeness_lack: Limit = Field(Limit(), description="share of ids that may be not joined, whatever is usual")
     null_rise: Limit = Field(Limit(warn=0.05, fail=0.25), description="rise of the share of records without a field")
