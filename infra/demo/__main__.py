@@ -28,7 +28,7 @@ from .feeder import SECONDS, Feeder
 from .lake import OUTCOMES, Lake
 from .latency import Readable
 from .progress import GIVE_UP, Progress
-from .report import Tally, latencies, sums, tally, times, written_by
+from .report import Tally, a_row, latencies, sums, tally, times, written_by
 from .running import Running, running, write_pipeline
 from .screen import Screen
 from .script import SEED, Script, script
@@ -162,7 +162,8 @@ def demonstrate(
         found = tally(demo.lake, demo.feeder.entries)
         spreads = latencies(demo.lake, demo.feeder.entries, demo.readable, demo.feeder.plan.warm)
         console.print(sums(found), times(spreads))
-        console.print(written_by(demo.lake.commits()), highlight=False, soft_wrap=True)
+        for line in (written_by(demo.lake.commits()), *a_row(demo.lake)):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
         return found
     finally:
         for line in _after(demo, store, left_up) if demo.feeder.entries else ():
@@ -243,7 +244,12 @@ def main(arguments: list[str]) -> int:
     for fault in found.faults:
         print(f"clickjoin: the sums do not agree: {fault}", file=sys.stderr)
     if not found.faults:
-        print("the sums agree: every line and every click is accounted for, once")
+        clicks = found.streams["clicks"]
+        parts = [f"{count:,} {name}" for name, count in {**found.outcomes, "pending": found.pending}.items() if count]
+        print(
+            f"the sums agree: {sum(each.lines for each in found.streams.values()):,} lines are accounted for; "
+            f"{clicks.accepted:,} clicks accepted = {' + '.join(parts)}; each is in one table, once"
+        )
     return 1 if found.faults else 0
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from .feeder import Entry
 from .lake import OUTCOMES, Lake
 
+OWN_LOGS = ".venv/bin/clickjoin init --config shop.yaml --from-logs 'CLICKS/*' --primary 'QUERIES/*'"
+
 
 def telling_click(lake: Lake, entries: Sequence[Entry]) -> tuple[str, str]:
     """A click whose way is worth a look, and what is special about it; empty where no click has landed.
@@ -39,6 +41,7 @@ def next_steps(lake: Lake, entries: Sequence[Entry], pipeline: Path, stack: str 
         "look at what it left:",
         f"  export CLICKJOIN_CONFIG={shown(pipeline)}",
         *(f"  .venv/bin/clickjoin {command:{width}}  # {what}" for command, what in commands.items()),
+        "your own logs: " + OWN_LOGS,
         stack or "`make demo KEEP=1` leaves Spark and Airflow up, with the status page in its UI",
     ]
 

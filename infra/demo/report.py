@@ -122,6 +122,16 @@ def times(spreads: dict[str, Spread | None]) -> Table:
     return table
 
 
+def a_row(lake: Lake) -> list[str]:
+    """A row of the output, a column a line; nothing where it is empty."""
+    rows = lake.read("joined")
+    row = min(rows, key=lambda row: str(row["event_id"]), default={})
+    width = max(map(len, row), default=0)
+    return [f"a row of {lake.folder.name}/joined:" for _ in rows[:1]] + [
+        f"  {name:{width}}  {row[name]}" for name in row
+    ]
+
+
 def written_by(commits: Mapping[tuple[str, str, str], int]) -> str:
     """Whose commits the tables hold, and how the registry got its claims; `commits`: see Lake.commits."""
     writers, claims = Counter[str](), Counter[str]()

@@ -86,7 +86,7 @@ def test_an_edit_beside_a_run_is_kept(there: Pipeline) -> None:
 
 def test_fetched_edited_and_put_back(there: Pipeline, tmp_path: Path) -> None:
     files, docs = place.fetch(there, tmp_path / "mine")
-    assert (files, Path(docs).name) == (19, "index.html")
+    assert (files, Path(docs).name) == (31, "index.html")
     location(place.root_of(there)).write(RESULT.format("05"), b"{}")
     assert place.fetch(there, tmp_path / "yours")[1].startswith("Great Expectations cannot build them (")
     for name in ("mine", "yours"):

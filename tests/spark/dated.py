@@ -195,6 +195,13 @@ def _late_and_misfits(hand: Hand) -> None:
     _come(hand.bench, *(_event(100 + n, n) for n in range(5)), *(_event(200 + n, 45, "no") for n in range(15)))
 
 
+def _day_before(hand: Hand) -> None:
+    """The day before had twenty times as many rows of one table, and a twentieth of another's."""
+    for table, observed in (("joined", "observed * 20"), ("foreign", "observed / 20"), ("primary", "observed * 20")):
+        which = f"suite = '{table}' AND check = 'row_count' AND date = '{DAY - timedelta(days=1)}'"
+        hand.table("quality").update(predicate=which, updates={"observed": observed})
+
+
 NO_OUTPUT = {"foreign.every_input_accounted_for", "registry.claims_have_outputs"}
 BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
     "half of the clicks": (_half, {"foreign.volume"}),
@@ -203,6 +210,7 @@ BROKEN: dict[str, tuple[Callable[[Hand], None], set[str]]] = {
         {"registry.claims_agree", "foreign.column_values_to_not_be_null.item"}
         | {f"{table}.not_null.{one}" for table, names in REQUIRED.items() for one in names},
     ),
+    "many rows fewer, and many more": (_day_before, {f"{one}.row_count" for one in ("joined", "foreign", "primary")}),
     "duplicates": (
         _again("joined", "registry", "primary", "foreign", primary="q3"),
         {"joined.unique_ids", "registry.unique_ids", "primary.landed_once", "foreign.landed_once"},

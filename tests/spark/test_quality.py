@@ -74,7 +74,7 @@ def _with_history(bench: Bench) -> Bench:
 
 
 def _needs_history(check: str) -> bool:
-    return check.startswith(("null_rate", "delay", "volume", "completeness", "fields", "columns"))
+    return check.startswith(("null_rate", "delay", "row_count", "volume", "completeness", "fields", "columns"))
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from clickjoin.lake import small_reads
 from clickjoin.quality import Report
 from clickjoin.quality.project import SITE
 from clickjoin.report import checks
+from clickjoin.spark import session
 from clickjoin.spark.session import with_settings
 from tests.airflow.visit import CHROMIUM, needs_browser
 from tests.sampled import in_full
@@ -56,8 +57,15 @@ def gx(bench: Bench) -> Path:
     return bench.disk / "_quality/gx"
 
 
-def test_the_script_of_the_docs(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def no_other(*_: Any, **__: Any) -> Any:
+    raise AssertionError("this process has a session")
+
+
+def test_the_script_of_the_docs(
+    bench: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ten lines add an expectation and run the checkpoint; the run of the DAG and the page show it red."""
+    monkeypatch.setattr(session, "in_process", no_other)
     (script,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
     assert len(script.strip().splitlines()) <= 10
     script = script.replace("lake/clicks/_quality", str(bench.disk / "_quality"))
@@ -74,6 +82,15 @@ def test_the_script_of_the_docs(bench: Bench, capsys: pytest.CaptureFixture[str]
     assert [
         one["outcome"] for one in checks.over_dates(ArrowTables(bench.pipeline.root), shown["suite"], shown["check"])
     ]
+    (sql,) = re.findall(r"\n\n    (SELECT .*?)\n\n", DOCS.read_text(), re.DOTALL)
+    sql = sql.replace("/data/lake/clicks", bench.pipeline.root).replace("main/1772445600000000", shown["run"])
+    left_out = set()
+    for table in ("joined", "filtered"):
+        rows = bench.engine.lake.delta.read(table).column("event_id").to_pylist()
+        left_out |= set(rows) - {
+            row["event_id"] for row in bench.spark.sql(sql.replace("/joined`", f"/{table}`")).collect()
+        }
+    assert left_out == {row["event_id"] for row in one.failing}
 
 
 def test_a_checkpoint_of_their_own_over_two_tables(bench: Bench, tmp_path: Path) -> None:
@@ -112,6 +129,55 @@ def test_a_checkpoint_of_their_own_over_two_tables(bench: Bench, tmp_path: Path)
     assert found.ok
 
 
+def test_what_goes_wrong_beside_it_takes_no_verdict(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    """A result that cannot be kept, an action that raises, a query with rows, and one that cannot be."""
+    import great_expectations as expectations
+    from great_expectations.checkpoint import SlackNotificationAction
+
+    made = expectations.expectations
+    context = expectations.get_context(mode="file", project_root_dir=bench.disk / "_quality")
+    suite = context.suites.get("foreign")
+    for n, column in enumerate(("position", "gone")):
+        query = f"SELECT event_id, event_time, payload FROM {{batch}} WHERE {column} > 5"
+        asked = made.UnexpectedRowsExpectation(unexpected_rows_query=query, description=f"query {n}")
+        suite.add_expectation(asked)
+    between = {"quantiles": [0.5], "value_ranges": [[0, 9]]}  # Great Expectations' verdict is one of NumPy's
+    suite.add_expectation(made.ExpectColumnQuantileValuesToBeBetween(column="position", quantile_ranges=between))
+    file = bench.folder / "people.csv"
+    file.write_text("name\nsomebody\n")
+    people = context.data_sources.add_pandas("people").add_csv_asset("people", filepath_or_buffer=str(file))
+    named = expectations.ExpectationSuite(name="people", expectations=[made.ExpectTableRowCountToEqual(value=2)])
+    definition = expectations.ValidationDefinition(
+        name="people", data=people.add_batch_definition("all"), suite=context.suites.add(named)
+    )
+    context.validation_definitions.add(definition)
+    hosts = ("127.0.0.1:9", "no host")  # nobody answers at the first, and the second is none
+    wrong = [SlackNotificationAction(name=host, slack_webhook=f"http://{host}", notify_on="all") for host in hosts]
+    context.checkpoints.add(expectations.Checkpoint(name="people", validation_definitions=[definition], actions=wrong))
+    found = judged(bench)
+    failed = red(found)
+    assert set(failed) == {
+        *("foreign.unexpected_rows_expectation", "foreign.unexpected_rows_expectation_2", "foreign.checkpoint"),
+        *("people.table_row_count_to_equal", "people.checkpoint"),
+    }
+    one = failed["foreign.unexpected_rows_expectation"]
+    assert (one.unexpected, len(one.failing), one.expected) == (12, 12, "query 0")
+    assert {row["event_time"].date() for row in one.failing} == {DAY}
+    assert "not all kept" in (failed["foreign.checkpoint"].detail or "")
+    assert "an action was not run" in (failed["people.checkpoint"].detail or "")
+    assert "Failed to connect to Slack" in caplog.text
+    assert {one.state for one in found.outcomes if "quantile" in one.check} == {"passed"}
+    assert "foreign.landed_once" in {one.name for one in found.outcomes if one.success}
+
+
+def test_a_suite_that_is_renamed_is_a_warning(bench: Bench) -> None:
+    suites = gx(bench) / "expectations"
+    (suites / "joined.json").rename(suites / "mine.json")
+    (one,) = red(judged(bench)).values()
+    assert (one.name, one.state) == ("mine.checkpoint", "warned")
+    assert "renamed" in (one.detail or "")
+
+
 def test_a_suite_that_is_broken_does_not_stop_the_others(bench: Bench) -> None:
     suite = gx(bench) / "expectations/joined.json"
     suite.write_text("{broken")
@@ -137,8 +203,8 @@ def test_an_unknown_expectation_is_a_sentence(bench: Bench) -> None:
 def log(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """The events of Spark's own log, of all that is run from here on; it reads small tables, too."""
     monkeypatch.setattr(small_reads, "_ON_DISK", (0, 0))
-    session: Any = bench.spark
-    context, jvm = session.sparkContext._jsc.sc(), session._jvm
+    spark: Any = bench.spark
+    context, jvm = spark.sparkContext._jsc.sc(), spark._jvm
     settings = {"compress": "false", "rolling.enabled": "false", "logStageExecutorMetrics": "false"}
     conf = context.getConf()
     for name, value in settings.items():
@@ -154,7 +220,7 @@ def log(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         writer.stop()
         return [json.loads(line) for line in (tmp_path / "quality").read_text().splitlines()]
 
-    with with_settings(session, {"spark.sql.maxMetadataStringLength": "10000"}):
+    with with_settings(spark, {"spark.sql.maxMetadataStringLength": "10000"}):
         yield written
     context.removeSparkListener(writer)
 
@@ -181,8 +247,8 @@ def rows_read(events: list[dict[str, Any]], root: str) -> Counter[str]:
 
 def test_rows_are_read_once_a_date(bench: Bench, log: Callable[[], list[dict[str, Any]]]) -> None:
     """Each table's, for the expectations of all suites, by Spark's event log; and nothing is kept afterwards."""
-    session: Any = bench.spark
-    infos = session.sparkContext._jsc.sc().getRDDStorageInfo
+    spark: Any = bench.spark
+    infos = spark.sparkContext._jsc.sc().getRDDStorageInfo
     before = {rows.id() for rows in infos()}
     assert judged(bench).ok
     tables = ("joined", "primary", "foreign", "registry", "filtered", "pending")
@@ -200,7 +266,7 @@ def test_data_docs_offline(bench: Bench, tmp_path: Path) -> None:
     site, asked, wrong = tmp_path / "mine/gx" / SITE, list[str](), list[str]()
     loaded = re.compile(r"<(?:script|link|img)[^>]*https?://|url\(.?https?://")
     pages = list(site.rglob("*.html"))
-    assert (len(pages), [page for page in pages if loaded.search(page.read_text())]) == (1 + 6 + 12, [])
+    assert (len(pages), [page for page in pages if loaded.search(page.read_text())]) == (1 + 10 + 12, [])
     with sync_playwright() as playwright:
         page = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]).new_page()
         page.on("request", lambda request: asked.append(request.url))
@@ -213,6 +279,7 @@ def test_data_docs_offline(bench: Bench, tmp_path: Path) -> None:
         expect(runs).to_have_count(2)
         runs.first.click()
         expect(page.get_by_text("registry.claims_have_outputs").first).to_be_visible()
+        expect(page.get_by_text("Data asset: ids")).to_be_visible()
         passed, failed = page.locator(".fa-check-circle:visible"), page.locator(".fa-times:visible")
         expect(passed.first).to_be_visible()
         page.get_by_text("Failed Only").click()

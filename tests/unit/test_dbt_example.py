@@ -1,8 +1,7 @@
-"""The dbt model of docs/consumers.md: what its SQL selects in a first run, and in one that follows."""
+"""The dbt model of examples/dbt: what its SQL selects in a first run, and in one that follows."""
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -10,29 +9,30 @@ import duckdb
 import jinja2
 import pytest
 
-TEXT = (Path(__file__).parents[2] / "docs/consumers.md").read_text()
-(MODEL,) = re.findall(r"```sql\n(.*?)```", TEXT, re.DOTALL)
+MODELS = Path(__file__).parents[2] / "examples/dbt/models"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def compiled(*, incremental: bool) -> str:
-    """The model as dbt would send it."""
-    names = {"config": lambda **_: "", "source": lambda _, table: table, "this": "clicks"}
-    return jinja2.Template(MODEL).render(**names, is_incremental=lambda: incremental)
+def compiled(*, incremental: bool, model: str = "clicks") -> str:
+    """A model as dbt would send it."""
+    names = {"config": lambda **_: "", "source": lambda _, table: table, "ref": lambda table: table, "this": "clicks"}
+    text = (MODELS / f"{model}.sql").read_text()
+    return jinja2.Template(text).render(**names, is_incremental=lambda: incremental)
 
 
 @pytest.fixture
 def database() -> duckdb.DuckDBPyConnection:
     database = duckdb.connect()
     database.execute("SET TimeZone = 'UTC'")
-    columns = "event_id VARCHAR, event_time TIMESTAMPTZ, event_date DATE, published_at TIMESTAMPTZ"
+    columns = "event_id VARCHAR, event_time TIMESTAMPTZ, event_date DATE, published_at TIMESTAMPTZ, primary_id VARCHAR"
+    columns += ", primary_time TIMESTAMPTZ, foreign_record VARCHAR, primary_record VARCHAR"
     database.execute(f"CREATE TABLE joined ({columns})")
     return database
 
 
 def publish(database: duckdb.DuckDBPyConnection, name: str, minutes: float) -> None:
-    row = [name, NOON, date(2026, 3, 1), NOON + timedelta(minutes=minutes)]
-    database.execute("INSERT INTO joined VALUES (?, ?, ?, ?)", row)
+    row = [name, NOON, date(2026, 3, 1), NOON + timedelta(minutes=minutes), "q", NOON - timedelta(seconds=4)]
+    database.execute("INSERT INTO joined VALUES (?, ?, ?, ?, ?, ?, '{}', '{}')", row)
 
 
 def ids(database: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
@@ -48,3 +48,11 @@ def test_a_run_that_follows_takes_an_hour_of_overlap(database: duckdb.DuckDBPyCo
     publish(database, "late", 60)  # readable only now
     publish(database, "new", 101)
     assert ids(database, compiled(incremental=True)) == ["late", "near", "new", "newest"]
+
+
+def test_counts_by_hour(database: duckdb.DuckDBPyConnection) -> None:
+    publish(database, "one", 0)
+    publish(database, "two", 1)
+    database.execute(f"CREATE TABLE clicks AS {compiled(incremental=False)}")
+    found = database.execute(compiled(incremental=False, model="clicks_by_hour")).fetchall()
+    assert [(hour.astimezone(UTC), clicks, after) for hour, clicks, after in found] == [(NOON, 2, timedelta(seconds=4))]

@@ -121,8 +121,9 @@ def test_commands_to_paste(lake: Lake, monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.chdir(tmp_path)
     lines = next_steps(lake, ENTRIES, tmp_path / "pipelines/zozo.yaml")
     assert lines[1] == "  export CLICKJOIN_CONFIG=pipelines/zozo.yaml"
-    commands = [line.partition("#")[0].strip().removeprefix(".venv/bin/clickjoin ") for line in lines[2:-1]]
+    commands = [line.partition("#")[0].strip().removeprefix(".venv/bin/clickjoin ") for line in lines[2:-2]]
     assert commands == ["status", "explain c2", "unjoinable", "quarantine"]
+    assert "clickjoin init --config shop.yaml --from-logs" in lines[-2]
     assert "KEEP=1" in lines[-1]
     assert next_steps(lake, ENTRIES, tmp_path / "p.yaml", "Airflow is up")[-1] == "Airflow is up"
 

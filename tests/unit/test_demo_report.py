@@ -19,7 +19,7 @@ from clickjoin.config import load
 from demo.feeder import Entry
 from demo.lake import Lake
 from demo.latency import Readable, spread
-from demo.report import latencies, sums, tally, times, written_by
+from demo.report import a_row, latencies, sums, tally, times, written_by
 from demo.running import write_pipeline
 
 SECOND = 1_000_000
@@ -71,6 +71,11 @@ def test_sums_agree(lake: Lake) -> None:
     assert (clicks.lines, clicks.accepted, clicks.duplicates, clicks.quarantined) == (6, 4, 1, 1)
     assert found.outcomes == {"joined": 3, "unjoinable": 1, "expired": 0, "filtered": 0}
     assert found.pending == 0
+
+
+def test_a_row_is_shown(lake: Lake, tmp_path: Path) -> None:
+    assert a_row(lake) == ["a row of lake/joined:", "  event_id    c0", "  primary_id  i1"]
+    assert a_row(Lake(tmp_path / "none")) == []
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,11 @@ def bounds(found: Mapping[str, Shipped]) -> dict[str, tuple[float | None, float 
     return {level: (one.args.get("min_value"), one.args.get("max_value")) for level, one in found.items()}
 
 
+@pytest.mark.parametrize(("back", "value", "found"), [(1, 100, 100), (1, 0, None), (2, 100, None)])
+def test_the_day_before(back: int, value: float, found: float | None) -> None:
+    assert History([row(back, value)], DAY, 28, 3).day_before("foreign", "volume") == found
+
+
 def test_volume() -> None:
     found = asked(100, "foreign.volume")
     assert bounds(found) == {"fail": (60, None), "warn": (75, 200)}

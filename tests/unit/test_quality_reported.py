@@ -8,10 +8,14 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import pytest
+from great_expectations.core import ExpectationValidationResult
+from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
 
 from clickjoin.model.errors import ConfigError
 from clickjoin.quality import day_of
 from clickjoin.quality.outcomes import Outcome, Report, _failing
+from clickjoin.quality.outcomes import outcome as of_gx
+from clickjoin.quality.shipped import said_of
 
 DAY = date(2026, 3, 1)
 
@@ -55,6 +59,36 @@ def test_what_failed_is_named_row_by_row() -> None:
         **row,
     }
     assert "failing" not in report.rows()[0]
+
+
+def test_what_was_found_instead() -> None:
+    few = replace(outcome("a", "fail", False), unexpected=1200, share=0.0625)
+    assert few.but == ", but 1,200 of the rows (0.0625) do not pass"
+    assert [replace(few, unexpected=None, observed=value).but for value in (12.0, None)] == [", but was 12", ""]
+
+
+def test_a_verdict_without_figures_counts() -> None:
+    """A checkpoint whose result format is BOOLEAN_ONLY says no more than that."""
+    config = ExpectationConfiguration(
+        "expect_column_values_to_not_be_null", {"column": "token"},
+        meta={"clickjoin": {"check": "joined.not_null.token", "asks": "none"}},
+    )  # fmt: skip
+    result = ExpectationValidationResult(success=False, expectation_config=config, result={}, exception_info={})
+    assert [of_gx("joined", result, rows).state for rows in (3, 0)] == ["failed", "undecided"]
+
+
+def test_what_is_asked_in_words() -> None:
+    """Their own words, where people gave any; on the page it comes after "expected"."""
+    config = ExpectationConfiguration("expect_column_values_to_be_unique", {"column": "token"}, description="once each")
+    result = ExpectationValidationResult(success=True, expectation_config=config, result={}, exception_info={})
+    assert of_gx("joined", result, 3).expected == "once each"
+    assert said_of(config.type, {}) == "column values to be unique"
+
+
+def test_long_values_are_cut() -> None:
+    """Those of whole records may have megabytes."""
+    (row,) = _failing({"partial_unexpected_index_list": [{"event_id": "x", "payload": "p" * 9999}]})
+    assert (len(row["value"]), row["value"][-1]) == (501, "…")
 
 
 def test_times_of_what_failed_are_utc(monkeypatch: pytest.MonkeyPatch) -> None:

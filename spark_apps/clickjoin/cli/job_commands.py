@@ -126,10 +126,18 @@ def waiting(found: dict[str, Any]) -> Iterator[str]:
     yield f"{count}: none is due before {next_due}, so this drain ends; `clickjoin run` or `retry` tries them then"
 
 
+_PLACES = ("joined", "filtered", "unjoinable", "forgotten", "expired", "pending")
+
+
 def _sums(found: dict[str, Any]) -> str:
-    """Whether a drain's sums agree."""
-    agree = "the sums agree" if "accounts" in found else "nothing was counted (--no-check)"
-    return agree if found["ok"] else "something is wrong: see above"
+    """Whether a drain's sums agree, and what was counted."""
+    if not found["ok"]:
+        return "something is wrong: see above"
+    if "accounts" not in found:
+        return "nothing was counted (--no-check)"
+    counts = found["accounts"]
+    parts = [f"{counts[name]:,} {name}" for name in _PLACES if counts[name]]
+    return f"the sums agree: {counts['accepted']:,} ids accepted = {' + '.join(parts) or '0'}; none lost, none twice"
 
 
 def _closed(found: dict[str, Any]) -> str:

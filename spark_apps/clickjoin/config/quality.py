@@ -18,7 +18,7 @@ Suite = Literal[  # whose rows expectations can be asked of
 SIDES = ("unjoinable", "expired", "filtered", "quarantine")
 Level = Literal["warn", "fail"]
 _STREAM = (
-    *("landed_once", "repeat_rate", "volume", "freshness"),
+    *("landed_once", "repeat_rate", "row_count", "volume", "freshness"),
     *("fields_kept", "fields_new", "not_null.*", "null_rate.*"),
 )
 # Every check of our own, by suite; `*` stands for the columns and fields that there are.
@@ -32,6 +32,7 @@ CHECKS: dict[str, tuple[str, ...]] = {
             "delay_p50",
             "delay_p90",
             "delay_p99",
+            "row_count",
             "columns_kept",
         ),
         *("columns_new", "not_null.*", "null_rate.*", "misfit_rate.*"),
@@ -114,6 +115,10 @@ class Quality(Strict):
         Limit(warn=0.25, fail=0.4), description="Share of the usual number of ids that may be missing."
     )
     volume_rise: Limit = Field(Limit(warn=1), description="Share of the usual number of ids that may come on top.")
+    day_before: Limit = Field(
+        Limit(warn=0.9),
+        description="Share of the rows of the day before that may be missing; with 0.9 ten times as many may come.",
+    )
     completeness_drop: Limit = Field(
         Limit(warn=0.02, fail=0.1), description="Fall of the share of ids that are joined."
     )

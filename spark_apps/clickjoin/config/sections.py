@@ -30,7 +30,7 @@ class Registry(Strict):
     )
     repeats: Duration | None = Field(
         None,
-        description="With `identity: id`: two records of one id that lie so far apart are still one event. Claims are "
+        description="With `identity: id`: two records of one id at most so far apart are one event. Claims are "
         "kept for `retention` and `repeats`. Fixed once the tables exist. Default: `registry.retention`.",
     )
     bucket: Duration = Field(

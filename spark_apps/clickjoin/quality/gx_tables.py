@@ -29,6 +29,8 @@ from clickjoin.quality import gx_expectations  # noqa: F401, the project's expec
 from clickjoin.quality.frames import RUNNING, TABLES, Frames
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from clickjoin.quality.fields import Fields
 
 SOURCE, BATCH, DATE = "clickjoin", "date", "date"
@@ -93,7 +95,7 @@ class TableOfDates(DataAsset):  # type: ignore[type-arg]
         """The rows of the date, as Spark has them."""
         source = cast("ClickjoinSource", self.datasource)
         frames = source.frames(_day(batch_request.options))
-        spec = RuntimeDataBatchSpec(batch_data=frames.frame(self.name))
+        spec = RuntimeDataBatchSpec(batch_data=frames.frame(self.name), data_asset_name=self.name)  # the pages name it
         engine = cast("Engine", source.get_execution_engine())
         engine.profiled = partial(frames.profiled, self.name)
         data, markers = engine.get_batch_data_and_markers(batch_spec=spec)
@@ -144,7 +146,6 @@ def _opened(file: str, day: date) -> Frames:
     from clickjoin.engines.choose import open_lake
     from clickjoin.lake.requirements import require_lake
     from clickjoin.quality import history
-    from clickjoin.spark.session import in_process
 
     place = os.environ.get("CLICKJOIN_PIPELINE") or file
     if not place:
@@ -154,9 +155,19 @@ def _opened(file: str, day: date) -> Frames:
         )
     pipeline = load(place)
     require_lake(pipeline.root)
-    lake = open_lake(lambda: in_process(s3=pipeline.needs_s3), pipeline)
+    lake = open_lake(lambda: _session(pipeline.needs_s3), pipeline)
     past = history.read(lake.delta, day, pipeline.quality.history_days, 1)
     return Frames(lake, pipeline, day, datetime.now(UTC), past, dict.fromkeys((*TABLES, *SIDES)))
+
+
+def _session(s3: bool) -> SparkSession:
+    """The session that this process has, be it on a Connect server, or one of its own."""
+    from pyspark.sql import SparkSession
+
+    from clickjoin.spark.session import configured, in_process
+
+    held = SparkSession.getActiveSession()
+    return in_process(s3=s3) if held is None else configured(held)
 
 
 def _day(options: Any) -> date:

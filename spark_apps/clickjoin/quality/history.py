@@ -60,6 +60,11 @@ class History:
             return Usual(median(same), len(same), weekday=True)
         return Usual(median(values.values()), len(values), weekday=False) if len(values) >= self._least else None
 
+    def day_before(self, suite: str, check: str) -> float | None:
+        """A figure of the day before; None where it is not known, or 0."""
+        row = self._runs.get((suite, check), {}).get(self._day - timedelta(days=1))
+        return float(row["observed"]) if row and row["observed"] else None
+
     def schema(self, suite: str, *checks: str) -> tuple[str, dict[str, str]]:
         """The newest date that has a schema among the samples of some checks, and that schema with its types."""
         rows = [row for check in checks for row in self._runs.get((suite, check), {}).values()]

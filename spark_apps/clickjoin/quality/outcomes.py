@@ -10,6 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.config.quality import check_of
+from clickjoin.model.reporter import figure
 from clickjoin.quality.project import ours
 from clickjoin.quality.shipped import FLIPPED, OWN, class_of, said_of
 
@@ -20,6 +21,7 @@ _EMPTY = "there are no rows of the date"
 _LEVEL: Mapping[str, Any] = {"critical": "fail", "warning": "warn", "info": "warn"}
 _ORDER = ("failed", "warned", "undecided", "passed")  # of the levels of a check the first of these counts
 _ID, _TIME = "event_id", "event_time"
+_LONG = 500  # characters of a value that are kept
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,13 @@ class Outcome:
         if self.success is None:
             return "undecided"
         return "passed" if self.success else {"warn": "warned", "fail": "failed"}[self.level]
+
+    @property
+    def but(self) -> str:
+        """What was found instead, in words."""
+        if self.unexpected and self.share is not None:
+            return f", but {self.unexpected:,} of the rows ({self.share:.3g}) do not pass"
+        return "" if self.observed is None else f", but was {figure(self.observed)}"
 
     def to_dict(self) -> Mapping[str, Any]:
         """Plain data, fit for JSON."""
@@ -150,7 +159,7 @@ def outcome(suite: str, result: Any, rows: int | None) -> Outcome:
     plain = bool(said) and not said.get("edited")
     common = {
         "suite": table, "check": check, "expectation": kind, "level": _LEVEL.get(str(config.get("severity")), "fail"),
-        "column": said.get("column") or column, "expected": said["asks"] if plain else said_of(kind, kwargs),
+        "column": said.get("column") or column, "expected": said["asks"] if plain else _asks(config, kwargs),
     }  # fmt: skip
     theirs = not plain or said.get("look") == OWN
     counted = kind.startswith("expect_table_row_count_")  # of no rows there is a number of rows
@@ -159,7 +168,8 @@ def outcome(suite: str, result: Any, rows: int | None) -> Outcome:
     if raised and not empty:
         return Outcome(**common, success=False, observed=None, detail=f"it cannot be worked out: {raised}")
     observed = _observed(found, kind)
-    why = said.get("undecided") or ("" if observed is not None else _EMPTY)
+    said_none = observed is None and (found or not rows)  # with `BOOLEAN_ONLY` there is a verdict and no figure
+    why = said.get("undecided") or (_EMPTY if said_none else "")
     why = _EMPTY if empty else "" if theirs else str(why)
     success = None if why else bool(result.success)
     bad = found.get("unexpected_count")
@@ -170,6 +180,11 @@ def outcome(suite: str, result: Any, rows: int | None) -> Outcome:
         samples=_samples(found, failing, success), detail=why or (None if success else _look(said, found)),
         share=None if share is None else float(share) / 100, failing=failing,
     )  # fmt: skip
+
+
+def _asks(config: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str:
+    """What somebody's own expectation asks, in their words if they gave any."""
+    return str((not ours(config) and config.get("description")) or said_of(str(config["type"]), kwargs))
 
 
 def _look(said: Mapping[str, Any], found: Mapping[str, Any]) -> str:
@@ -191,10 +206,15 @@ def _failing(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Rows that did not pass: event_id, event_time, and the values that break it, as text."""
     for row in found.get("partial_unexpected_index_list") or ():
         at = row.get(_TIME)
-        values = [f"{name}: {value}" for name, value in row.items() if name not in (_ID, _TIME)]
+        values = [_short(f"{name}: {value}") for name, value in row.items() if name not in (_ID, _TIME)]
         # Spark gives Python a time as the host's local one, without saying so.
         utc = at.astimezone(UTC) if isinstance(at, datetime) else None
         yield {_ID: row.get(_ID, row.get("id")), _TIME: utc, "value": ", ".join(values) or None}
+
+
+def _short(text: str) -> str:
+    """A value as text; of a long one, as of a whole record, what it begins with."""
+    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
 
 
 def _samples(found: Mapping[str, Any], failing: tuple[Mapping[str, Any], ...], success: bool | None) -> tuple[Any, ...]:
@@ -204,7 +224,7 @@ def _samples(found: Mapping[str, Any], failing: tuple[Mapping[str, Any], ...], s
     if success is not False:
         return ()
     ids = [str(row[_ID]) for row in failing if row[_ID] is not None]
-    values = [str(one) for one in found.get("partial_unexpected_list") or () if one is not None]
+    values = [_short(str(one)) for one in found.get("partial_unexpected_list") or () if one is not None]
     return tuple(dict.fromkeys(ids or values))[:5]
 
 

@@ -39,6 +39,7 @@ _PROCESSING = ("signals", "sums", "late")
 _FILE = "great_expectations.yml"
 RESULTS = "uncommitted/validations"
 SITE = "uncommitted/data_docs/local_site"
+QUERY = "unexpected_rows_query"  # an argument of expectations that are a query of somebody's own
 _OURS = "clickjoin"  # the key of a suite's and an expectation's `meta` that is ours
 _LOCK = RLock()  # of a process: Great Expectations has one project at a time there
 # Columns that name a row, where it is not named as events are.
@@ -91,9 +92,25 @@ class Project:
         A suite that is broken is none here: its checkpoint says so when it is run.
         """
         found = {}
-        for path in sorted((self.folder / "expectations").glob("*.json")):
-            with suppress(ValueError, LookupError, AttributeError, TypeError):
-                found[path.stem] = _theirs(json.loads(path.read_text(encoding="utf-8")))
+        for name, suite in self._held("expectations").items():
+            with suppress(LookupError, AttributeError, TypeError):
+                found[name] = _theirs(suite)
+        return found
+
+    def idle(self) -> list[str]:
+        """Suites of which there are expectations that no checkpoint runs, such as one that was renamed."""
+        held, run = self._held("validation_definitions"), set[Any]()
+        for checkpoint in self._held("checkpoints").values():
+            with suppress(LookupError, TypeError):  # one that is broken says so when it is run
+                run |= {held[one["name"]]["suite"]["name"] for one in checkpoint["validation_definitions"]}
+        return [name for name in self.theirs() if name not in run and self._held("expectations")[name]["expectations"]]
+
+    def _held(self, kind: str) -> dict[str, Any]:
+        """The files of a kind that are JSON, by name."""
+        found = {}
+        for path in sorted((self.folder / kind).glob("*.json")):
+            with suppress(ValueError):
+                found[path.stem] = json.loads(path.read_text(encoding="utf-8"))
         return found
 
     def bring_up_to_date(self, wanted: Sequence[Shipped]) -> dict[str, str]:
@@ -194,7 +211,7 @@ class Project:
         try:
             return kind(**one.args, severity=SEVERITY[one.level], description=words, meta={_OURS: said})
         except Exception as error:
-            raise self._wrong(one, _why(error)) from error
+            raise self._wrong(one, line(error)) from error
 
     def _wrong(self, one: Shipped, why: str) -> ConfigError:
         return ConfigError(
@@ -220,10 +237,11 @@ class Project:
         none = (*stream, *(() if self.pipeline.process else _PROCESSING))
         return [name for name in ASSETS if name not in none]
 
-    def run(self, checkpoint: str, day: str) -> list[tuple[str, Any]]:
-        """Run a checkpoint on a date: its results with the name of their suite. Errors: whatever goes wrong in it.
+    def run(self, checkpoint: str, day: str) -> tuple[list[tuple[str, Any]], str]:
+        """Run a checkpoint on a date: its results with the name of their suite, and what went wrong beside them.
 
-        That of a side output asks nothing, and reads nothing, until people have put an expectation there.
+        Errors: whatever goes wrong before there are results. That of a side output asks nothing, and reads nothing,
+        until people have put an expectation there.
         """
         from great_expectations.core.run_identifier import RunIdentifier
 
@@ -233,9 +251,46 @@ class Project:
             raise ConfigError(f"{path.name}: {wrong}", remedy="Leave it out")
         chosen = self.context.checkpoints.get(checkpoint)
         if checkpoint in SIDES and not any(one.suite.expectations for one in chosen.validation_definitions):
-            return []
-        found = chosen.run(batch_parameters={"date": day}, run_id=run)
-        return [(suite.suite_name, result) for suite in found.run_results.values() for result in suite.results]
+            return [], ""
+        asked, known = _asked(chosen, day), {one.id: one for one in chosen.validation_definitions}
+        try:
+            ran = chosen.run(batch_parameters=asked, run_id=run).run_results.values()
+            found = [(known[suite.meta["validation_id"]], suite) for suite in ran]
+        except Exception as error:  # an action of its, or a result that Great Expectations cannot write down
+            wrong = f"its results are not all kept, or an action was not run ({line(error)})"
+            found = [(one, _judged(one, asked, chosen.result_format)) for one in known.values()]
+        return [(one.suite.name, each) for one, suite in found for each in _results(one, asked, suite)], wrong
+
+
+def _results(definition: Any, asked: dict[str, str], found: Any) -> Iterator[Any]:
+    """Results in the order of their suite: else those that cannot be worked out come first, and take others' names."""
+    places = {one.id: place for place, one in enumerate(definition.suite.expectations)}
+    for one in sorted(found.results, key=lambda result: places.get(result.expectation_config.id, len(places))):
+        yield _with_rows(definition, asked, one)
+
+
+def _asked(chosen: Any, day: str) -> dict[str, str]:
+    """The date, where a batch definition takes one: those of somebody's own data source may not."""
+    taken = [
+        one.data.data_asset.get_batch_parameters_keys(one.data.partitioner) for one in chosen.validation_definitions
+    ]
+    return {"date": day} if any("date" in names for names in taken) else {}
+
+
+def _judged(definition: Any, asked: dict[str, str], form: Any, what: Any = None) -> Any:
+    """The results of a validation definition's suite, or of `what`, of which nothing is kept."""
+    return definition.data.get_batch(asked).validate(what or definition.suite, result_format=form)
+
+
+def _with_rows(definition: Any, asked: dict[str, str], result: Any) -> Any:
+    """A result; that of a query of somebody's own with the rows that it found, which a summary has none of."""
+    config = result.expectation_config
+    if result.success is not False or "observed_value" not in result.result or QUERY not in config.kwargs:
+        return result
+    found = _judged(definition, asked, "COMPLETE", config.to_domain_obj()).result
+    rows = (found.get("details") or {}).get("unexpected_rows") or []
+    result.result |= {"unexpected_count": found.get("observed_value"), "partial_unexpected_index_list": rows[:100]}
+    return result
 
 
 @contextmanager
@@ -244,6 +299,7 @@ def opened(folder: Path, pipeline: Pipeline) -> Iterator[Project]:
     with _LOCK, locked(folder), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         logging.getLogger("great_expectations").setLevel(logging.ERROR)
+        logging.getLogger("great_expectations.checkpoint").setLevel(logging.WARNING)  # what an action could not send
         from clickjoin.quality import gx_tables  # noqa: F401, it registers what the project is made of
 
         if not (folder / _FILE).exists():
@@ -334,13 +390,10 @@ def _digest(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _why(error: Exception) -> str:
-    found = getattr(error, "errors", None)
-    first: Mapping[str, Any] = (found() if callable(found) else [{}])[0]
-    named = str((first.get("loc") or ("",))[0])
-    return f"{named}: {first['msg']}" if named and first.get("msg") else line(error)
-
-
 def line(error: BaseException) -> str:
-    """An error, as a line."""
+    """An error, as a line; of what cannot be made its first wrong argument."""
+    found = getattr(error, "errors", None)
+    with suppress(LookupError, TypeError):
+        first = found()[0] if callable(found) else {}
+        return f"{first['loc'][0]}: {first['msg']}"
     return (str(error).strip() or type(error).__name__).splitlines()[0][:300]

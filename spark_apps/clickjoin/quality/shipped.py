@@ -129,7 +129,9 @@ def class_of(expectation: str) -> str:
 
 def said_of(expectation: str, args: Mapping[str, Any]) -> str:
     """What an expectation that is none of ours asks."""
-    return ", ".join(f"{name}: {value}" for name, value in args.items()) or expectation.replace("_", " ")
+    return ", ".join(f"{name}: {value}" for name, value in args.items()) or expectation.removeprefix("expect_").replace(
+        "_", " "
+    )
 
 
 def of_the_file(one: Expectation) -> Shipped:

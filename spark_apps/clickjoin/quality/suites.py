@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.model.reporter import figure
 from clickjoin.quality.frames import DERIVED, STREAMS
 from clickjoin.quality.shipped import LEVELS, Shipped, at, levelled, limits, of_the_file, tightest, usually
 
@@ -84,6 +86,7 @@ def _joined(pipeline: Pipeline, facts: Facts) -> Iterator[Shipped]:
         yield from _delay(share, pipeline.quality, facts.history)
     for column in facts.columns:
         yield from _null_rate("joined", column, pipeline.quality, facts.history)
+    yield from _row_count("joined", pipeline.quality, facts.history)
     yield from _kept("joined", facts)
 
 
@@ -130,6 +133,7 @@ def _stream(name: str, pipeline: Pipeline, facts: Facts) -> Iterator[Shipped]:
         f"who writes {name}'s logs sends records again; they are joined once all the same", column="event_id",
     )  # fmt: skip
     yield from _not_null(name, pipeline)
+    yield from _row_count(name, quality, facts.history, gone)
     yield from _volume(name, quality, facts.history, gone)
     yield from limits(
         name, f"{name}.freshness", "ExpectColumnMinToBeBetween", {"column": "age"}, at("max_value", quality.freshness),
@@ -152,6 +156,19 @@ def _volume(suite: str, quality: Quality, history: History, gone: str) -> Iterat
         tightest(fewest, most), f"distinct ids of the date{usually(usual)}",
         f"is all of the date's input there? Look at {suite}.source and at who writes it; then at the quarantine",
         undecided=gone or ("" if usual else _YOUNG), column="event_id",
+    )  # fmt: skip
+
+
+def _row_count(suite: str, quality: Quality, history: History, gone: str = "") -> Iterator[Shipped]:
+    """Rows of a date against those of the day before: from a pipeline's second date on."""
+    before, share = history.day_before(suite, "row_count"), quality.day_before
+    fewest = at("min_value", share, lambda less: int((before or 0) * (1 - less)))
+    most = at("max_value", share, lambda less: math.ceil((before or 0) / max(1 - less, 1e-9)))
+    yield from limits(
+        suite, f"{suite}.row_count", "ExpectTableRowCountToBeBetween", {}, tightest(fewest, most) if before else {},
+        "rows of the date" + (f" (the day before had {figure(before)})" if before else ""),
+        f"is all of the date's input there, and once? Look at {suite}.volume, and at both dates in table `metrics`",
+        undecided=gone or ("" if before else "nothing is known of the day before"),
     )  # fmt: skip
 
 
