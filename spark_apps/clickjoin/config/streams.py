@@ -21,7 +21,19 @@ from pydantic_core import PydanticKnownError
 
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.match import Match
-from clickjoin.config.types import Duration, Ids, Logs, Path, Place, Strict, distinct, listed, separates
+from clickjoin.config.types import (
+    Duration,
+    Ids,
+    JsonTexts,
+    Logs,
+    Path,
+    Place,
+    Strict,
+    distinct,
+    keys_of,
+    listed,
+    separates,
+)
 from clickjoin.config.where import Conditions
 from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import ISO, TimeForm
@@ -88,6 +100,8 @@ IN_ID = ("embedded", "uuid7")
 class Files(Strict):
     """Log files that grow, or objects on S3: JSON lines, CSV, or whole Parquet files."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
     kind: Literal["files"] = Field(description="growing files in folders, or objects on S3")
     path: Logs = Field(description="glob of files; relative to the pipeline's file, or s3://BUCKET/KEYS")
     format: Literal["jsonl", "csv", "parquet"] | None = Field(
@@ -98,6 +112,11 @@ class Files(Strict):
     multiline: bool = Field(False, description="of CSV: whether quoted fields hold line ends")
     records: Path | None = Field(
         None, description="of JSON: the array in each line whose elements are the records, such as Records"
+    )
+    json_texts: JsonTexts = Field(
+        (),
+        alias="json",
+        description="fields whose text is JSON, such as Message: what they hold becomes part of the record",
     )
 
     ordered: bool = Field(False, description="of S3: in each folder a new object's key comes after all others")
@@ -126,12 +145,14 @@ class Files(Strict):
         is_csv = self.format == "csv" or self.columns is not None
         if self.records and (is_csv or not all(isinstance(step, str) for step in parse_path(self.records))):
             raise ValueError("records is for JSON, and names an array by its keys, such as Records or detail.events")
+        if self.json_texts and is_csv:
+            raise ValueError("json is for records of JSON; remove it, for all fields of CSV are text")
         return self
 
     @property
     def keys_of_records(self) -> tuple[str, ...]:
         """The keys that lead to the array of records; none where each line is one."""
-        return tuple(map(str, parse_path(self.records))) if self.records else ()
+        return keys_of(self.records) if self.records else ()
 
 
 class TimeColumn(Strict):

@@ -212,7 +212,8 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
         return Choice("FILL_IN", GUESS, "no column looks like a time"), ()
     if all(time.form is None for time in found) and (parted := date_and_time(log.columns, found)):
         return Choice({"column": list(parted.names)}, LIKELY, "date and time of day are two columns"), parted.micros
-    found.sort(key=lambda time: (not time.named, bool(time.others), -len(set(time.micros))))
+    # One in a field's JSON is the event's own; one beside it tells when that was sent on.
+    found.sort(key=lambda time: (not time.named, bool(time.others), not log.opens(time.name), -len(set(time.micros))))
     others = ", ".join(time.name for time in found[1:4])
     sure = LIKELY if others or not found[0].named else SURE
     return _time_choice(found[0], sure, f"; other times are in {others}" if others else ""), found[0].micros

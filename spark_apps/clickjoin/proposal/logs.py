@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from clickjoin.config import Delta, Files, OfPipeline
 from clickjoin.config.streams import PIPELINE
+from clickjoin.config.types import keys_of
 from clickjoin.kernel.content import LONGEST, other_than_text
 from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
@@ -31,6 +32,7 @@ from clickjoin.proposal.arrays import (
     require_no_maps,
 )
 from clickjoin.proposal.csv_sample import read_csv
+from clickjoin.proposal.texts import opened, within
 from clickjoin.sources.open import open_source, opened_log
 
 _BLOCK = 1 << 18
@@ -61,6 +63,22 @@ class Log:
     bad: int
     is_csv: bool = False
     within: Log | None = None
+
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """Fields whose text is JSON, as the source names them, and their keys."""
+        if isinstance(self.source, Files):
+            return {text: keys_of(text) for text in self.source.json_texts}
+        return {name: (name,) for name in self.source.json_columns} if self.source.kind == "delta" else {}
+
+    def with_texts(self, names: Sequence[str]) -> Log:
+        """The same with these alone."""
+        field = "json_texts" if isinstance(self.source, Files) else "json_columns"
+        return replace(self, source=self.source.model_copy(update={field: tuple(names)}))
+
+    def opens(self, name: str) -> bool:
+        """Whether a column lies in a field whose text is JSON."""
+        return bool(self.texts) and within(name, list(self.texts.values()))
 
 
 def look(pattern: str, most: int, lake: str) -> Log:
@@ -153,7 +171,9 @@ def _of_table(source: Delta | OfPipeline, most: int) -> Log:
         text or raw.decode()
         for text, raw in zip(*(found[name].to_pylist() for name in ("payload", "raw")), strict=True)
     ]
-    return replace(_of_json(source.path, lines[:most]), source=source)
+    log = _of_json(source.path, lines[:most], deep=False)
+    texts = [keys[0] for keys in log.texts.values()]
+    return replace(log, source=source).with_texts(texts) if source.kind == "delta" else replace(log, source=source)
 
 
 def _lines(path: str, most: int) -> Iterator[str]:
@@ -191,17 +211,28 @@ def _once(records: Sequence[T]) -> Sequence[T]:
     return once if len(once) >= _FEW_REPEATS * len(records) else records
 
 
-def _of_json(pattern: str, lines: Sequence[str]) -> Log:
+def _of_json(pattern: str, lines: Sequence[str], *, deep: bool = True) -> Log:
+    """Objects as a log, with the texts in them that are JSON; unless `deep`, those of fields of their own alone."""
     parsed = [_object(line) for line in _once(lines)]
     objects = [record for record in parsed if record is not None]
     require_no_maps(pattern, objects)
+    objects, around = opened(objects, **({} if deep else {"rounds": 1, "deepest": 1}))
     array = array_of_records(objects)
     inside = () if array else array_within(objects)
 
-    def log_of(path: tuple[str, ...], within: Log | None = None) -> Log:
-        source = Files(kind="files", path=pattern, records=path_text(path) if path else None)
-        records = [element for record in objects for element in elements_of(record, path)]
-        return Log(source, columns_of(records), len(records), parsed.count(None), within=within)
+    def log_of(path: tuple[str, ...], inner: Log | None = None) -> Log:
+        records, more = [element for record in objects for element in elements_of(record, path)], around
+        if path:
+            records, more = opened(records)
+            more = (*(keys for keys in around if keys == path[: len(keys)]), *more)
+        written = {"records": path_text(path)} if path else {}
+        source = Files.model_validate(
+            {"kind": "files", "path": pattern, "json": tuple(map(path_text, more)), **written}
+        )
+        columns = columns_of(records)
+        first = [name for name in columns if within(name, more)]  # the records; what is around them, carries them
+        columns = {name: columns[name] for name in (*first, *(name for name in columns if name not in set(first)))}
+        return Log(source, columns, len(records), parsed.count(None), within=inner)
 
     return log_of(array, log_of(inside) if inside else None)
 
