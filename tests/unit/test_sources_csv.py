@@ -52,6 +52,27 @@ def test_bad_line_between_good_ones(tmp_path: Path, bad: bytes, ending: bytes) -
     assert read(tmp_path, b"id,x,y\n" + good(1) + good(2) + bad + ending)[2]["reason"] == "bad-csv"
 
 
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n \t\n", b"\xef\xbb\xbf\n"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_blank_lines_before_the_header(tmp_path: Path, blank: bytes, name: str) -> None:
+    data = blank + b"id,x,y\r\n" + good(1) + b"a\n"
+    rows = read(tmp_path, gzip.compress(data) if name.endswith(".gz") else data, name)
+    assert numbers(rows) == [1]
+    assert [row["raw"] for row in rows if row["reason"]] == [b"a\n"]
+    assert rows[0]["offset"] == data.index(b"h:1:")
+
+
+def test_a_file_that_grows_after_a_blank_line(tmp_path: Path) -> None:
+    feed, log = Feed(tmp_path, "a.csv"), tmp_path / "a.csv"
+    found = []
+    for data in (b"\n", b"id,x,y\n", good(1), good(2)):
+        with log.open("ab") as file:
+            file.write(data)
+        found += feed.read(feed.plan().splits)
+    assert numbers(found) == [1, 2]
+    assert len(found) == 2
+
+
 def test_a_header_in_the_middle_is_no_event(tmp_path: Path) -> None:
     rows = read(tmp_path, b"id,x,y\n" + good(1) + b'id,"x",y\n' + good(2) + b"id,x,z\n")
     assert numbers(rows) == [1, 2]
@@ -70,7 +91,7 @@ def test_other_reasons(tmp_path: Path, bad: bytes, reason: str) -> None:
     assert [row["reason"] for row in rows] == [None, reason, None]
 
 
-@pytest.mark.parametrize("header", [b"id,id,y\n", b"\n", b"\xff,x,y\n", b'id,"x,y\n', b"x" * 2_000_000 + b"\n"])
+@pytest.mark.parametrize("header", [b"id,id,y\n", b"\xff,x,y\n", b'id,"x,y\n', b"x" * 2_000_000 + b"\n"])
 def test_bad_header_puts_every_line_aside(tmp_path: Path, header: bytes) -> None:
     rows = read(tmp_path, header + good(1) + good(2))
     assert [(row["reason"], row["raw"]) for row in rows[-2:]] == [("bad-csv", good(1)), ("bad-csv", good(2))]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import iglob
 from itertools import islice
@@ -43,10 +44,11 @@ _LOOK = Budget(10**9, 1 << 40)
 _OTHER_BYTES = re.compile("[\udc80-\udcff]")  # as `_lines` gives what is not UTF-8
 _FEW_ODD = 0.05
 _FEW_REPEATS = 0.8  # of records that are different, or more
+_SENT_AGAIN = 3  # copies of a record, at most, are one that was sent again
 _ANY = RecordSpec(
     ("event_id",), "event_time", (), None, 0, 1 << 62, 1 << 30
 )  # how no record is read: all are looked at
-T = TypeVar("T")
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -206,8 +208,16 @@ def _filled(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _once(records: Sequence[T]) -> Sequence[T]:
-    """Each record once, where few come again: what was written twice says nothing of what tells events apart."""
-    once = list(dict.fromkeys(records))
+    """Each record once, where few come again: what was sent twice says nothing of what tells events apart.
+
+    What comes again and again, such as a sign of life, is a record of its own kind, and stays.
+    """
+    left = Counter(records)
+    left = Counter({record: count if count > _SENT_AGAIN else 1 for record, count in left.items()})
+    once = []
+    for record in records:
+        left[record] -= 1
+        once += [record] if left[record] >= 0 else []
     return once if len(once) >= _FEW_REPEATS * len(records) else records
 
 
