@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickjoin.model.where import Condition, Where
 from tests.unit.sources_bench import BASE, Feed, age, numbers
 
 
@@ -132,8 +133,22 @@ def test_names_that_hold_a_cr(tmp_path: Path) -> None:
     assert [json.loads(row["payload"]).keys() for row in rows] == [{"id", "x\ry", "z"}]
 
 
-def test_header_without_the_id(tmp_path: Path) -> None:
-    assert {row["reason"] for row in read(tmp_path, b"a,x,y\n" + good(1))} == {"missing-id"}
+@pytest.mark.parametrize("first", [b"a,x,y\n", good(0), b"\n1,1,2\r\n", b"\xef\xbb\xbf\xff,x,y\n"])
+def test_header_without_the_id(tmp_path: Path, first: bytes) -> None:
+    """It may be a record, of a file without a header, and is on record once, however many tasks read the file."""
+    (tmp_path / "a.csv").write_bytes(first + good(1) + good(2))
+    feed = Feed(tmp_path, "a.csv")
+    rows = feed.read(feed.plan().splits, tasks=3)
+    assert b"".join(row["raw"] for row in rows) == first + good(1) + good(2)
+    assert (rows[0]["reason"], rows[0]["offset"]) == ("bad-csv", 0)
+    assert {row["reason"] for row in rows[1:]} <= {"missing-id", "bad-csv"}
+
+
+def test_header_of_a_file_of_which_nothing_is_taken(tmp_path: Path) -> None:
+    where = Where((Condition("kind", ("click",)),))
+    rows = read(tmp_path, b"kind,x,y\na,b,c\n", where=where)
+    assert [(row["reason"], row["detail"]) for row in rows] == [("passed-over", "1")]
+    assert read(tmp_path, b"id,x,y", "b.csv") == []
 
 
 def test_growing_and_packed_and_by_format(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from clickjoin.kernel.parse.lines import (
     Lines,
     Segment,
     chunk_blocks,
+    column_of,
     pick,
     screen,
     split,
@@ -197,10 +198,23 @@ class LineReader:
         return *(self.csv or self.json).parse(lines), lines.text
 
     def swallowed(self) -> Iterator[pa.RecordBatch]:
-        """The header as a bad record if others lie in it; without it nothing would say that they are not read."""
-        if self.csv and self.csv.swallowed and not self.sieve.quiet:
+        """The header as a bad record if others lie in it, or it may be one: else nothing would say it is not read."""
+        if self.csv and (why := self._no_header(self.csv)) and not self.sieve.quiet:
             header = Block(0, self.csv.header)
-            yield bad_batch(self.chunk, list(_parts(header, [(0, self.first, "bad-csv", self.csv.wrong)])))
+            yield bad_batch(self.chunk, list(_parts(header, [(0, self.first, "bad-csv", why)])))
+
+    def _no_header(self, csv: CsvParser) -> str:
+        if csv.swallowed or not csv.header.strip() or self.spec.where is not None:
+            return csv.wrong if csv.swallowed else ""
+        columns = dict.fromkeys(csv.names, "")
+        keys = self.spec.primary_id if self.spec.key else ()
+        name = next((name for name in needed(self.spec) if name not in keys and column_of(columns, name) is None), None)
+        if name is None:
+            return ""
+        said = (
+            f"the file's first line names no column `{name}`; where it is a record, name the columns in source.columns"
+        )
+        return csv.wrong or said
 
     def passed_over(self) -> Iterator[pa.RecordBatch]:
         """A row that says how many records no stream has taken since this was asked last, if any: see `taken_of`."""
