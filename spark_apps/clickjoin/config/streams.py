@@ -198,6 +198,8 @@ def _require_readable(form: str) -> None:
         return
     if "%" not in form:
         raise ValueError(f"format {form!r} has none of strptime's directives, such as %Y; `iso` is ISO 8601")
+    if "%Z" in form.removesuffix("%Z"):
+        raise ValueError(f"format {form!r}: %Z, a name such as CEST, is read at the end alone; write %z for an offset")
     sample = datetime(2026, 11, 22, 13, 14, 15, 160000, UTC)
     try:
         datetime.strptime(sample.strftime(form), form)

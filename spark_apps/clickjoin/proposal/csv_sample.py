@@ -65,8 +65,8 @@ def _banners(files: Sequence[Sequence[Row | None]]) -> list[int]:
 def _above(rows: Sequence[Row | None]) -> int:
     widths = [len(row) for row in rows[:_FIRST] if row]
     usual = max(set(widths), key=widths.count, default=0)
-    above = next((at for at, row in enumerate(rows[:_TITLES]) if row and len(row) == usual), 0)
-    return above if usual > 1 and _is_header(rows[above] or []) else 0
+    titled = (at for at, row in enumerate(rows[:_TITLES]) if row and len(row) == usual and _is_header(row))
+    return next(titled, 0) if usual > 1 else 0
 
 
 def _w3c(files: Sequence[Sequence[str]], names: Sequence[str], each: int) -> CsvSample:

@@ -64,6 +64,7 @@ def guess(primary: Log, foreign: Log) -> Guess:
             why = f"{foreign_id.why}; {moved:,} ids come with more than one time, and count once for each"
             foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
+    primary_id, foreign_id, names = _with_floats(primary, foreign, primary_id, foreign_id, names)
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
     at_named = _primary_time(foreign, at_primary, found)
     if (column := _column_of(at_named)) and column == _column_of(at_foreign):
@@ -74,6 +75,17 @@ def guess(primary: Log, foreign: Log) -> Guess:
         {"event_id": primary_id, "event_time": at_primary},
         {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named} | identity,
     )
+
+
+def _with_floats(primary: Log, foreign: Log, *found: Choice) -> Iterator[Choice]:
+    """What is not known, with the columns that could say it if they held no floats."""
+    names = [f"{stream}.{name}" for stream, log in (("primary", primary), ("foreign", foreign)) for name in log.floats]
+    said = (
+        f"; {', '.join(names[:3])}: numbers with a point (1.0), which are no ids: write integers or text"
+        if names
+        else ""
+    )
+    return (replace(one, why=one.why + said) if "FILL_IN" in one.value else one for one in found)
 
 
 def _column_of(time: Choice) -> Any:
@@ -117,8 +129,9 @@ def lookup_of(ids: Ids, named: Ids) -> Lookup | None:
                 continue
             share, spread = _agreement(keys_of(ids, keys), keys_of(named, names))
             # A number of few values is found among any numbers. Of columns that agree equally well, one that is named
-            # like an id comes first.
+            # like an id comes first, and before others one that is an id of each record.
             score = share + min(spread, _WIDE) + 0.01 * sum(is_named_id(name) for name in (*keys, *names)) / count
+            score += distinct_share(keys_of(ids, keys))
             best = max(best, (score, (keys, names)), key=lambda item: item[0]) if share > 0.1 else best
         if best[1]:
             return best[1]
@@ -230,9 +243,12 @@ def _time_choice(time: Time, sure: str, more: str) -> Choice:
     if time.form is None:
         bare = f"; it names no zone: UTC, unless {{column: {time.name}, zone: …}} says another" if time.bare else ""
         return Choice(time.name, LIKELY if time.bare and sure == SURE else sure, why + bare)
-    zone = {} if "%z" in time.form else {"zone": "UTC"}
+    zone = {} if "%z" in time.form else {"zone": time.zone or "UTC"}
     doubt = f"; it could also be {time.others[0]}" if time.others else ""
-    doubt += "; say which zone its clock is in" if zone else ""
+    if time.zone:
+        doubt += f"; the zones' names behind them are those of {time.zone}, or of another one with the same clock"
+    else:
+        doubt += "; say which zone its clock is in" if zone else ""
     form: Any = [ISO, time.form] if time.mixed else time.form
     return Choice({"column": time.name, "format": form, **zone}, GUESS if time.others else LIKELY, f"{why}{doubt}")
 
