@@ -67,7 +67,7 @@ def test_card_terminals(folder: Path) -> None:
 
 @pytest.mark.parametrize("floats", [False, True])
 def test_a_games_telemetry(folder: Path, floats: bool) -> None:
-    """Times by their values alone; lists within an event are none of events; floats are named, and no other id taken."""
+    """Times by their values; lists within an event are none of events; floats are named, and taken for no id."""
     rng, start = random.Random(4), 1_795_000_000_000_000
     teams = [{"name": "a", "who": [7]}, {"name": "b"}]
     games: list[dict[str, Any]] = [
