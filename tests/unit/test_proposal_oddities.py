@@ -110,3 +110,14 @@ def test_a_games_telemetry(folder: Path, floats: bool) -> None:
 def test_numbers_that_are_times_without_a_name(values: list[Any], is_time: bool) -> None:
     found = as_time("x", values)
     assert (found is not None and not found.named) == is_time
+
+
+def test_an_id_that_is_made_of_the_time(folder: Path) -> None:
+    """A number of milliseconds is an id where the other log names it."""
+    start = 1_795_000_000_000
+    lines(folder / "first" / "o.json", [{"ticket": start + 37 * n, "at": start / 1000 + n} for n in range(300)])
+    paid = [{"pay_id": n, "ticket": start + 37 * n, "at": start / 1000 + n + 9} for n in range(90)]
+    lines(folder / "then" / "p.json", paid)
+    values = {name: choice.value for name, choice in propose("first/*", "then/*", folder).choices.items()}
+    assert (values["primary.event_id"], values["foreign.primary_id"]) == (("ticket",), ("ticket",))
+    assert (values["primary.event_time"], values["foreign.event_time"]) == ("at", "at")

@@ -47,7 +47,7 @@ class Time:
     """A column of times: whether its name says so, its form if it is not ISO 8601 or a number, and other forms.
 
     `bare`: it is text that names no zone. `mixed`: besides texts of the form there are ISO 8601 or numbers. `zone`: the
-    one whose names (CET, CEST) stand behind the times.
+    one whose names (CET, CEST) stand behind the times. `by_value`: numbers, of which nothing but their size says so.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Time:
     bare: bool = False
     mixed: bool = False
     zone: str = ""
+    by_value: bool = False
 
 
 def is_named_id(name: str) -> bool:
@@ -100,7 +101,7 @@ def as_time(name: str, values: Sequence[Any]) -> Time | None:
     if not given or any(isinstance(value, dict | list) for value in given):
         return None
     if all(isinstance(value, int | float) or str(value).replace(".", "", 1).isdigit() for value in given) and not named:
-        return Time(name, False, None, (), _micros(values, None)) if _are_of_late(given) else None
+        return Time(name, False, None, (), _micros(values, None), by_value=True) if _are_of_late(given) else None
     usual = _micros(values, None)
     if _fits(usual, len(values)):
         return Time(name, named, None, (), usual, bool(_BARE.search(str(given[0]))))

@@ -49,9 +49,11 @@ def guess(primary: Log, foreign: Log) -> Guess:
     """Propose ids, times and the look-up of two logs; `identity` in `foreign` where its sender stamps events again."""
     ids, named = id_columns(primary), id_columns(foreign)
     lookup = lookup_of(ids, named)
-    primary_id = Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else own_id(ids)
+    primary_id = (
+        Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else own_id(ids, avoid=_numbers_of_time(primary))
+    )
     at_primary, micros = time_of(primary, ids, primary_id.value)
-    foreign_id = own_id(named, avoid=lookup[1] if lookup else ())
+    foreign_id = own_id(named, avoid=(*(lookup[1] if lookup else ()), *_numbers_of_time(foreign)))
     if "FILL_IN" in foreign_id.value:
         foreign_id = id_sent_again(foreign, named, avoid=lookup[1] if lookup else ()) or foreign_id
     at_foreign, event_micros = time_of(foreign, named, foreign_id.value)
@@ -108,8 +110,19 @@ def id_columns(log: Log) -> Ids:
     return {
         name: found
         for name, values, found in columns
-        if any(found) and (is_named_id(name) or not (is_fraction(found) or as_time(name, values)))
+        if any(found) and (is_named_id(name) or not (is_fraction(found) or _is_time(name, values)))
     }
+
+
+def _is_time(name: str, values: Sequence[Any]) -> bool:
+    time = as_time(name, values)
+    return time is not None and not time.by_value  # an order's number, which others name, may be when it was made
+
+
+def _numbers_of_time(log: Log) -> tuple[str, ...]:
+    """Columns that are no ids unless others name them."""
+    found = {name: as_time(name, values) for name, values in log.columns.items() if not is_named_id(name)}
+    return tuple(name for name, time in found.items() if time and time.by_value)
 
 
 def keys_of(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
@@ -299,7 +312,8 @@ _MOSTLY = 0.3  # of the records of a stream with repeats, so many have an id of 
 def guess_one(log: Log) -> dict[str, Choice]:
     """Propose `event_id`, `event_time` and, where an id comes with several times, `identity`."""
     ids = id_columns(log)
-    event_id = _id_of_one(ids)
+    times = _numbers_of_time(log)
+    event_id = _id_of_one({name: values for name, values in ids.items() if name not in times})
     event_time, micros = time_of(log, ids, event_id.value)
     if isinstance(event_time.value, str) and event_time.value in ("embedded", "uuid7"):
         return {"event_id": event_id, "event_time": event_time}
