@@ -50,6 +50,7 @@ check: setup ## Lint, types, layer rules and words
 	.venv/bin/mypy
 	.venv/bin/lint-imports --no-logo
 	PYTHONPATH=infra $(RUN) -m checks.words
+	PYTHONPATH=infra $(RUN) -m checks.prose
 
 format: setup ## Format the code
 	.venv/bin/ruff check --fix-only --quiet

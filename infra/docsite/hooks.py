@@ -32,14 +32,16 @@ _LINK = re.compile(r"(\]\()([^)#\s]+)")
 
 
 def retarget(text: str, folder: str) -> str:
-    """Markdown of a file in a folder of the repository (`""`, `docs`), with its links as they are on the site."""
+    """Markdown of a file in a folder of the repository (`""`, `docs`, `docs/how-to`), with its links as on the site."""
+    here = folder.removeprefix("docs").lstrip("/")
 
     def link(match: re.Match[str]) -> str:
         target = match[2]
         if "://" in target:
             return match[0]
         path = posixpath.normpath(posixpath.join(folder, target))
-        return match[1] + TOP.get(path, path.removeprefix("docs/") if path.startswith("docs/") else target)
+        there = TOP.get(path, path.removeprefix("docs/") if path.startswith("docs/") else None)
+        return match[1] + (target if there is None else posixpath.relpath(there, here or "."))
 
     return _LINK.sub(link, text)
 
@@ -68,4 +70,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Links of a page of docs/ to what lies outside of it."""
-    return markdown if page.file.generated_by else retarget(markdown, "docs")
+    folder = posixpath.join("docs", posixpath.dirname(page.file.src_uri)).rstrip("/")
+    return markdown if page.file.generated_by else retarget(markdown, folder)

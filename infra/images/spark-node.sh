@@ -22,6 +22,9 @@ case "${1:-}" in
     exec "$SPARK_HOME/bin/spark-class" $deploy.worker.Worker --webui-port 8081 --work-dir /scratch/work \
       --cores "$CLICKJOIN_WORKER_CORES" --memory "$CLICKJOIN_WORKER_MEMORY" "$CLICKJOIN_SPARK_MASTER" ;;
   executor)
+    # Spark copies JARs into the working folder, and the image's own is on a root where nothing can be written.
+    mkdir -p "${SPARK_LOCAL_DIRS%%,*}"
+    cd "${SPARK_LOCAL_DIRS%%,*}"
     # Spark numbers the JVM's options from 0; one may hold blanks or line ends.
     options=()
     for ((i = 0; ; i++)); do

@@ -1,4 +1,4 @@
-"""The table in docs/operating.md that says which of Airflow's roles may do what."""
+"""The table in docs/access.md that says which of Airflow's roles may do what."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROUTE, FORM = "GET /clickjoin", "clickjoin_"
 
 def table() -> dict[str, dict[str, bool]]:
     """By route or form, whether each role may."""
-    text = (ROOT / "docs/operating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/access.md").read_text(encoding="utf-8")
     part = text.partition("## Who may do what")[2].partition("\n## ")[0]
     assert f"| {' | '.join(ROLES)} |" in part
     found = {}

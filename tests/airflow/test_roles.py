@@ -1,4 +1,4 @@
-"""Each of Airflow's roles at each route of the status page and each form, as docs/operating.md says, in this process.
+"""Each of Airflow's roles at each route of the status page and each form, as docs/access.md says, in this process.
 
 Airflow's own auth manager decides, on a database of its own.
 """

@@ -18,6 +18,7 @@ from .pods import Pods, serving
 BASE = INFRA / "k8s/base"
 BIN = ROOT / ".venv/bin"
 LAKE = {"AWS_ACCESS_KEY_ID": "the-key", "AWS_SECRET_ACCESS_KEY": "the-secret"}
+JAR = ROOT / ".jars/clickjoin-logstore.jar"
 SECRET = "known-to-all-parts"
 JOB = """
 import os
@@ -56,7 +57,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Pods, str]:
     }  # fmt: skip
     with serving(pods) as master, (folder / "driver.log").open("w") as log:
         line = [BIN / "spark-submit", "--master", master, "--name", "clickjoin"]
-        line += ["--conf", f"spark.local.dir={folder}/scratch", folder / "job.py"]
+        line += ["--conf", f"spark.local.dir={folder}/scratch", "--jars", JAR, folder / "job.py"]
         ended = subprocess.run(line, env=env, stdout=log, stderr=log, timeout=180)
     text = (folder / "driver.log").read_text()
     assert ended.returncode == 0, text[-3000:]
@@ -65,6 +66,12 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Pods, str]:
 
 def test_a_job_runs_on_executors_that_have_the_secret_and_the_keys(done: tuple[Pods, str]) -> None:
     assert "SUM 499500 {'the-secret'}" in done[1]
+
+
+def test_executors_write_into_their_local_folder_alone(done: tuple[Pods, str]) -> None:
+    """Their image's own working folder is on a root that is read-only: Spark copies JARs into the working folder."""
+    assert not (done[0].folder / JAR.name).exists()
+    assert (done[0].folder / "scratch" / JAR.name).exists()
 
 
 def test_pods_are_as_the_schemas_and_the_strictest_standard_want_them(done: tuple[Pods, str]) -> None:
@@ -79,6 +86,7 @@ def test_pods_are_as_the_schemas_and_the_strictest_standard_want_them(done: tupl
         assert container["image"] == "clickjoin-executor"
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["resources"]["limits"]["memory"] == "1536Mi"
+        assert container["resources"]["requests"]["cpu"] == "500m"
         assert {volume["name"] for volume in spec["volumes"]} >= {mount["name"] for mount in container["volumeMounts"]}
         assert pod["metadata"]["ownerReferences"][0]["name"] == "spark-0"
         assert pod["metadata"]["labels"]["app.kubernetes.io/component"] == "executor"

@@ -38,6 +38,7 @@ class Bent:
     restamped: float = 55.0  # seconds, at most, between an event's time and a copy's, where ids alone are names
     by_id: bool = False  # two streams, and foreign events are known by their ids alone
     absent: bool = False  # what a stream has passed without it is given up, long before its attempts are spent
+    match: bool = False  # foreign events name a key, and are joined to its last query before them
     chain: bool = False  # a second pipeline joins a third stream to the output of the first
     process: bool = False  # processes give the output's events to a processor, key by key
     beats: bool = False  # batches of no records say that time passes

@@ -224,6 +224,14 @@ def _in_order() -> None:
     engine.primary_passed = newest
 
 
+def _at_once() -> None:
+    """Events of a join by a key and time are decided as soon as they are looked at."""
+    from clickjoin.kernel.waiting import Tries
+
+    absent = Tries.absent
+    Tries.absent = lambda self, rows: ~absent(self, rows) | True if self.decides else absent(self, rows)  # type: ignore[method-assign]
+
+
 def _publish_first() -> None:
     """Signals are published before the state that they came of is committed."""
     from clickjoin.processing.processing import Processing
@@ -283,6 +291,7 @@ BREAKS: Mapping[str, Callable[[], None]] = {
     "same-past": _same_past,
     "same-log": _same_log,
     "in-order": _in_order,
+    "at-once": _at_once,
     "publish-first": _publish_first,
     "blind": beat_breaks.blind,
     "own-beat": beat_breaks.own_beat,

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from tests.simulator import clock
-from tests.simulator.forked import Forked, serve
+from tests.simulator.forked import Forked, next_piece, serve
 
 _wall = time.perf_counter
 
@@ -109,6 +109,7 @@ def _many(seeds: list[int], given: argparse.Namespace) -> dict[str, Any]:
     sums: Counter[str] = Counter()
     failed: dict[int, str] = {}
     for seed in seeds:
+        next_piece()
         done = run(seed, kind=given.kind)
         sums.update(seeds=1, **done.counts)
         if done.fault:

@@ -80,6 +80,19 @@ WATERMARK = Bent(
     points=(200, 600),
     span=(0, 60),
 )
+# Of a join by a key and time: an event is decided once the primary stream has passed it.
+MATCH = Bent(
+    name="match",
+    match=True,
+    weak={("read", "primary"): (0.3, 5, 60), ("commit", "primary"): (0.3, 5, 60), ("commit", "registry"): (0.2, 5, 60)},
+    gc=0,
+    fill=0,
+    verify=0,
+    late=(0, 1),
+    delay=5,
+    points=(200, 600),
+    span=(0, 60),
+)
 # Of two streams whose foreign events are known by their ids alone, and come again.
 BY_ID = (
     Bent(
@@ -158,4 +171,4 @@ LOCAL = tuple(
 )
 # The store is older than it was under processes that live on: a table, or all.
 RESTORED = Bent(name="restore-live", disaster="restore-live", replicas=1, lag=40, points=(300, 600), span=(-240, -10))
-NAMED = (*OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, *LOCAL, WATERMARK, RESTORED)
+NAMED = (*OVERLAP, *PROCESS, BEATS, *ALONE, *CHAINED, *BY_ID, *LOCAL, WATERMARK, MATCH, RESTORED)

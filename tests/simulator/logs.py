@@ -42,6 +42,7 @@ class Logs:
     times: dict[str, list[float]] = field(default_factory=lambda: {"primary": [], "foreign": []})  # of writing, each
     stalls: dict[str, tuple[float, float]] = field(default_factory=dict)  # seconds from the start: nothing is written
     unreadable: dict[str, tuple[float, float]] = field(default_factory=dict)  # the same: nobody can look
+    is_missing_at_first: bool = False  # a log that nobody has written to yet is no file
     _looks: dict[Any, int] = field(default_factory=dict)  # by process and stream: records at its last look
 
     def stream(self, name: str) -> list[dict[str, Any]]:
@@ -181,6 +182,8 @@ class LogSource(Source):
         at = FilePosition.of(offsets[name]).offset // _LENGTH if name in offsets else 0
         if not self._logs.can_be_read(self._stream, self._world.now) and self._world.live:
             return SourcePlan(problems=(Problem("unreadable", name, "not now"),))
+        if self._logs.is_missing_at_first and not written:
+            return SourcePlan(problems=(Problem("missing", name, "no file yet"),))
         end = min(written, at + budget.max_events)
         if end <= at:
             return SourcePlan()

@@ -8,7 +8,7 @@ from typing import Any
 
 from clickjoin.config import Pipeline
 from clickjoin.model.places import declare_output
-from tests.simulator import heartbeats, local_times, logs
+from tests.simulator import heartbeats, local_times, logs, matches
 from tests.simulator.bent import Bent
 from tests.simulator.oracle import MOST_ATTEMPTS
 
@@ -30,6 +30,8 @@ def pipeline_of(bent: Bent, adapter: str, most: int) -> Pipeline:
         return processed(adapter, most, bent.delay)
     if bent.times:
         return local(bent.times, adapter, most)
+    if bent.match:
+        return matched(adapter, most, bent.delay)
     return (watermarked if bent.absent else by_id if bent.by_id else pipeline)(adapter, most, bent.delay)
 
 
@@ -102,6 +104,16 @@ def watermarked(adapter: str, max_events: int, delay: int) -> Pipeline:
     whole = _fields(adapter, max_events, delay)
     whole["retry"] |= {"until": "watermark", "max_attempts": MOST_ATTEMPTS, "max_age": "10m"}
     return Pipeline.model_validate(whole | {"close": {"max_out_of_orderness": "40s"}})
+
+
+@lru_cache
+def matched(adapter: str, max_events: int, delay: int) -> Pipeline:
+    """The same, of a join by a key and time."""
+    whole = _fields(adapter, max_events, delay)
+    whole["retry"] |= {"max_attempts": 1000, "max_age": "1d"}
+    match = {"on": "key", "pick": "last", "within": f"{matches.WITHIN}s"}
+    whole["foreign"] = _SIDE | {"match": match}
+    return Pipeline.model_validate(whole | {"close": {"max_out_of_orderness": "40s", "idle_timeout": "1d"}})
 
 
 @lru_cache

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from clickjoin.lake_setup import initialise
-from tests.simulator import backups, clock, heartbeats, local_times, logs, processing, rust, workers
+from tests.simulator import backups, clock, heartbeats, local_times, logs, matches, processing, rust, workers
 from tests.simulator.actors import Cast
 from tests.simulator.bent import POINTS, Bent
 from tests.simulator.bents import bent_of
 from tests.simulator.disasters import Unheard, prepare
 from tests.simulator.heartbeats import Heartbeats
+from tests.simulator.logs import Logs
 from tests.simulator.model import Lake
 from tests.simulator.oracle import Oracle
 from tests.simulator.pipelines import ADAPTERS, downstream, pipeline_of
@@ -45,7 +46,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     random.seed(seed)
     adapter = rng.choices([*ADAPTERS], [*ADAPTERS.values()])[0]
     bent = bent_of(seed, kind)
-    lake = _empty(adapter, bent.name if bent.alone or bent.by_id or bent.times else "", bent.chain).fork()
+    lake = _empty(adapter, bent.name if bent.alone or bent.by_id or bent.times or bent.match else "", bent.chain).fork()
     rust.install(lake)
     world = World(seed, lake, _odds(rng, bent), verbose=verbose)
     world.now = START
@@ -54,14 +55,7 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     lake.answer = Unheard(world, bent.unheard)
     until = rng.choice([-10, 120, 300])
     first, last = bent.span or (-240, until)
-    streams = logs.draw(rng, first, last, bent.late)
-    if bent.alone or bent.by_id:
-        streams.repeat(rng, bent.restamped if bent.by_id or bent.alone == "id" else 0.0)
-        streams.primary = [] if bent.alone else streams.primary
-    if bent.times:
-        local_times.write(bent.times, streams)
-    if bent.beats:
-        heartbeats.trouble(rng, streams)
+    streams = _drawn(rng, bent, first, last)
     world.complete, streams.clocks_are_wrong = streams.last, bent.days > 0
     world.grow = lambda: streams.grow(world.random, world.now, all_of_it=not world.live)
     most = rng.randint(1, bent.most)
@@ -71,7 +65,8 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     if bent.times:
         cast.times = local_times.Differing(bent.times, whole, world, rng, lake)
     one_time = whole.by_id or bool(bent.times)
-    oracle = Oracle(lake, whole.root, streams, alone=bool(bent.alone), by_id=one_time, absent=bent.absent)
+    alone = bool(bent.alone or bent.match)
+    oracle = Oracle(lake, whole.root, streams, alone=alone, by_id=one_time, absent=bent.absent)
     oracles = [oracle]
     if bent.disaster == "restore-live":
         oracle.forgives = lambda: world.struck
@@ -101,6 +96,20 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
     return Outcome(seed, fault, counts, world.trace or [])
 
 
+def _drawn(rng: random.Random, bent: Bent, first: float, last: float) -> Logs:
+    streams = logs.draw(rng, first, last, bent.late)
+    if bent.alone or bent.by_id:
+        streams.repeat(rng, bent.restamped if bent.by_id or bent.alone == "id" else 0.0)
+        streams.primary = [] if bent.alone else streams.primary
+    if bent.times:
+        local_times.write(bent.times, streams)
+    if bent.match:
+        matches.write(streams, rng)
+    if bent.beats:
+        heartbeats.trouble(rng, streams)
+    return streams
+
+
 def _ended(world: World, oracles: list[Oracle], bent: Bent, cast: Cast, beats: Heartbeats | None) -> None:
     if bent.disaster == "restore-live":
         _put_right(world, cast)
@@ -126,6 +135,9 @@ def _at_the_end(oracles: list[Oracle], bent: Bent, cast: Cast, beats: Heartbeats
     for each in oracles:
         each.at_the_end()
     lake, root = cast.world.lake, cast.pipeline.root
+    if bent.match:
+        joined, given_up = (lake.tables[f"{root}/{name}"].newest.rows() for name in ("joined", "unjoinable"))
+        matches.require_right(cast.logs, joined, given_up)
     if bent.process:
         cast.world.counts["signals"] = processing.require_right(lake, cast.pipeline)
     if beats:

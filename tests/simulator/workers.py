@@ -63,7 +63,7 @@ def of_batch(root: str, file: str, batch: int, schema: Any) -> Any:
 
 def pick(
     root: str, files: Sequence[str], ids: Any, when: Any, schema: Any, readers: int = 2, *, by: str = "event_id",
-    others: bool = False,
+    others: bool = False, keys: Any = None,
 ) -> Any:  # fmt: skip
     """Rows that have one of some ids."""
     wanted = set(ids.to_pylist())

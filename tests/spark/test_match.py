@@ -7,10 +7,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from clickjoin.config import load
 from clickjoin.dates.rebuild import rebuild
+from clickjoin.gc.compaction import maintain
 from clickjoin.lake_setup import initialise
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.model.ids import MICROS, moment
@@ -204,6 +206,21 @@ def test_a_primary_event_that_comes_too_late_is_seen_and_taken_up_by_a_rebuild(w
     assert output(waiting) == {"o": "t3", "none": "t4"}
     assert waiting.rows("joined", "event_id", "primary_time")[1][1] == moment(round((NOON + 25) * MICROS))
     assert not found(verify(waiting))
+
+
+def test_compaction_sorts_by_key(waiting: Bench) -> None:
+    """Look-ups read few of its row groups then; who is picked stays."""
+    for n in range(5):
+        waiting.queries(touch(f"late {n}", 21 + n / 10, "vwx"[n % 3]), touch(f"of u {n}", 10 + n, "u"))
+        waiting.join()
+    maintain(waiting.pipeline, waiting.engine.lake, datetime.fromtimestamp(NOON + 2 * 86400, UTC), print)
+    (file,) = waiting.engine.lake.delta.files("primary")["path"].to_pylist()
+    written = pq.read_table(waiting.disk / "primary" / file, partitioning=None)
+    keys = [key or "" for key in written["match_key"].to_pylist()]
+    assert keys == sorted(keys)
+    assert set(keys) == set("uvwx")
+    pass_by(waiting, 40)
+    assert output(waiting) == {"o": "of u 4"}
 
 
 def test_a_row_that_never_was_right_is_a_fault(waiting: Bench) -> None:

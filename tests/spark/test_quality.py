@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from clickjoin import quality
-from clickjoin.config.quality import Quality
+from clickjoin.config.quality import SIDES, Quality
 from clickjoin.engine import Engine
 from clickjoin.jobs import checking
 from clickjoin.lake.location import location
@@ -240,6 +240,33 @@ def test_expectations_of_several_columns_and_none(dated: Bench) -> None:
 
 
 COUNT = {"registry.table_row_count_to_be_between"}
+
+
+def test_expectations_of_side_outputs(dated: Bench, tmp_path: Path) -> None:
+    """Rows of the date, and fields of their records; how many there are is known of none as well."""
+
+    def own(table: str, expectation: str, column: str | None = None, **args: Any) -> dict[str, Any]:
+        return {"table": table, "expectation": f"expect_{expectation}", "column": column, "args": args}
+
+    asked = [
+        own("filtered", "column_values_to_be_between", "payload.position", max_value=0),
+        own("filtered", "column_values_to_not_be_null", "at"),
+        own("unjoinable", "table_row_count_to_be_between", min_value=1),
+        own("expired", "column_values_to_be_in_set", "sequence", value_set=["join"]),
+        own("quarantine", "table_row_count_to_equal", value=0),
+    ]
+    with dated.kept(tmp_path / "kept"):
+        dated.clicks(*[f"no record {n}" for n in range(3)])
+        dated.join()
+        report = run(dated, expectations=asked)
+    found = {one.name: (one.state, one.observed) for one in report.outcomes if one.suite in SIDES}
+    assert found == {
+        "filtered.column_values_to_be_between.payload.position": ("failed", 12.0),
+        "filtered.column_values_to_not_be_null.at": ("passed", 0.0),
+        "unjoinable.table_row_count_to_be_between": ("failed", 0.0),
+        "expired.column_values_to_be_in_set.sequence": ("undecided", None),
+        "quarantine.table_row_count_to_equal": ("failed", 3.0),
+    }
 
 
 def test_a_date_without_events(dated: Bench) -> None:

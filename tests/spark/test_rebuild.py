@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from clickjoin.rebuild import registry as registry_rebuild
 from clickjoin.rebuild.registry import rebuild as rebuild_registry
 from clickjoin.registry.boundary import load_boundary
 from clickjoin.registry.reshard import reshard
-from clickjoin.registry.shards import fixed, load_timeline
+from clickjoin.registry.shards import fence, fixed, load_timeline
 from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
@@ -265,6 +266,14 @@ def test_shards_are_those_that_rows_were_placed_by(bench: Bench) -> None:
     done = run_rebuild(bench, "journal")
     assert done["timeline"] == 2
     assert load_timeline(delta) == timeline
+    txns = [
+        json.loads(line)["txn"]["appId"]
+        for entry in sorted((bench.disk / "journal/_delta_log").glob("*.json"))
+        for line in entry.read_text().splitlines()
+        if "txn" in json.loads(line)
+    ]
+    first = next(n for n, name in enumerate(txns) if name.endswith("/planned"))
+    assert fence(since, 7).app_id in txns[:first], "a batch planned before would place its claims by the entry before"
 
 
 @in_full

@@ -45,6 +45,11 @@ def links(file: Path) -> list[str]:
     return [link for link in _LINK.findall(text) + _IMAGE.findall(text) if "://" not in link]
 
 
+def test_the_menu_has_four_kinds_of_page() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    assert [next(iter(part)) for part in nav] == ["clickjoin", "Start", "How to", "Reference", "Explanation"]
+
+
 def test_every_page_is_in_the_menu_once() -> None:
     named = list(menu(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
     assert sorted(named) == sorted([*(page.relative_to(ROOT / "docs").as_posix() for page in PAGES),
@@ -74,6 +79,11 @@ def test_links_are_found_at_all() -> None:
         ("", "![p](docs/pictures/x.png) [c](CONTRIBUTING.md)", "![p](pictures/x.png) [c](contributing.md)"),
         ("docs", "[r](../README.md#two-commands) [s](../SECURITY.md)", "[r](index.md#two-commands) [s](security.md)"),
         ("docs", "[d](dates.md) ![p](pictures/x.png) [h](#here)", "[d](dates.md) ![p](pictures/x.png) [h](#here)"),
+        (
+            "docs/how-to",
+            "[r](../../README.md) [d](../dates.md#closing) [o](x.md)",
+            "[r](../index.md) [d](../dates.md#closing) [o](x.md)",
+        ),
         ("", "[u](https://example.org/docs/a.md)", "[u](https://example.org/docs/a.md)"),
         ("docs", "[code](../spark_apps/run_job.py)", "[code](../spark_apps/run_job.py)"),
     ],

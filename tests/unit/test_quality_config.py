@@ -32,7 +32,7 @@ def refused(**fields: Any) -> str:
         ({"levels": {"registry.volume": "warn"}}, "levels: there is no check 'registry.volume'"),
         (
             {"expectations": [BETWEEN | {"table": "pending"}]},
-            "expectations.0.table: 'pending' is unknown here; write joined, primary, foreign or registry",
+            "expectations.0.table: 'pending' is unknown here; write joined, primary, foreign, registry, unjoinable",
         ),
         ({"expectations": [BETWEEN | {"expectation": "between"}]}, "expectations.0.expectation: String should match"),
         ({"expectations": [BETWEEN | {"args": {"column": "x"}}]}, "expectations.0: args: column is no argument"),

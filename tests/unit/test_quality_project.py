@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from clickjoin.config.quality import SIDES
 from clickjoin.model.errors import ConfigError, LakeError
 from clickjoin.quality import place, project
 from clickjoin.quality.history import History
@@ -52,7 +53,7 @@ def edit(found: Project, change: Any) -> None:
 
 def test_a_run_brings_it_up_to_date(tmp_path: Path) -> None:
     found = brought(tmp_path, wanted(tmp_path))
-    assert found.checkpoints() == ["joined", "primary", "foreign", "registry", "ids", "batches"]
+    assert found.checkpoints() == ["joined", "primary", "foreign", "registry", *SIDES, "ids", "batches"]
     assert checks(found)[TOKEN] == {"column": "token"}
     ids = {one["id"] for one in suite(found)["expectations"]}
     before = {str(path): path.read_bytes() for path in found.folder.rglob("*.json")}

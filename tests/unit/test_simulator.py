@@ -41,6 +41,7 @@ FOUND = {
     "same-log": "0",
     "same-past": "836",
     "in-order": "40",
+    "at-once": "2,5",
     "publish-first": "29",
     "blind": "3",
     "own-beat": "107",
@@ -70,6 +71,7 @@ KIND = {
     "same-log": "restore-live",
     "same-past": "chain-restore",
     "in-order": "watermark",
+    "at-once": "match",
     "publish-first": "process",
     "blind": "heartbeats",
     "own-beat": "heartbeats",
@@ -175,6 +177,13 @@ def test_what_is_in_order_is_not_given_up(sums: Sums) -> None:
     assert found["joined"] > 50
 
 
+def test_who_is_picked_is_who_the_rules_name(sums: Sums) -> None:
+    """Of joins by a key and time, whoever decides when: the last before the event, though logs are out of order."""
+    found = sums("--seeds", seeds(12, 60), "--kind", "match", "--jobs", "2")
+    assert found["failed"] == {}
+    assert found["joined"] > 30
+
+
 def test_the_output_is_processed_exactly_once(sums: Sums) -> None:
     """By two processes, each with a file of its own: what was committed is published, once, and counts are right."""
     found = sums("--seeds", seeds(12, 24), "--kind", "process", "--jobs", "2")
@@ -232,6 +241,7 @@ def test_a_protection_taken_away_is_missed(sums: Sums, protection: str, kind: st
         "own commit",
         "raw error",
         "given up",
+        "joined wrongly",
         "signals",
         "watermark",
     )

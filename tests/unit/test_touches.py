@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from clickjoin.kernel import data_skipping, parquet_rows
+from clickjoin.kernel import touches as kernel
+from clickjoin.kernel.data_skipping import Ends
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
+from clickjoin.kernel.parquet_rows import Files
 from clickjoin.kernel.touches import pick, picked_of
 from clickjoin.kernel.waiting import Tries
 from clickjoin.model.ids import COPIES_WITHIN, Around, moment
 from clickjoin.schemas import PRIMARY
 from tests.unit.resolving_bench import BUCKET, files
+from tests.unit.resolving_bench import rows as rows_of
 
 BACK, AHEAD = 5, 1  # microseconds
 _TIME = pa.timestamp("us", "UTC")
@@ -94,6 +102,127 @@ def test_one_that_was_forgotten_is_none(tmp_path: Path) -> None:
     """Also where another copy holds its record still; then the one before it counts."""
     rows = [("t1", 70, "u", "one"), ("t2", 80, "u", "two"), ("t2", 80, None, EMPTIED), ("t", 85, None, EMPTIED)]
     assert picked(tmp_path, *rows) == [("t1", "one")]
+
+
+def sorted_by_key(folder: Path, rows: list[tuple[str, int, str | None, str]], size: int) -> Files:
+    """One file as compaction leaves it: by key (rows without one first), in row groups of some rows."""
+    given_ = [
+        {"event_id": name, "event_time": moment(at), "bucket": BUCKET, "match_key": key, "payload": payload}
+        for name, at, key, payload in sorted(rows, key=lambda row: row[2] or "")
+    ]
+    folder.mkdir()
+    pq.write_table(rows_of(PRIMARY, given_), folder / "f.parquet", row_group_size=size)
+    return Files(str(folder), ("f.parquet",), Ends(np.array([0], np.int64), np.array([1000], np.int64)))
+
+
+@given(TOUCHES.filter(bool), EVENTS.filter(bool), st.sampled_from(["last", "first"]), st.integers(1, 5), st.data())
+def test_row_groups_without_a_wanted_key_are_passed_over(
+    touches: list[Any], events: list[Any], which: str, size: int, data: st.DataObject
+) -> None:
+    """Which is picked does not hang on it, also where records were forgotten, and have no key any more."""
+    forgotten = data.draw(st.sets(st.sampled_from([(name, at) for _, at, name in touches]), max_size=2))
+    rows: list[Any] = [(name, at, key, f"{name}{at}") for key, at, name in touches]
+    rows += [(name, at, None, EMPTIED) for name, at in sorted(forgotten)]
+    wanted, around = table(events, "primary_id"), Around(BACK, AHEAD, which)
+    with TemporaryDirectory() as folder:
+        small = pick(wanted, sorted_by_key(Path(folder) / "a", rows, size), around, None)
+        whole = pick(wanted, sorted_by_key(Path(folder) / "b", rows, 1000), around, None)
+    assert small[0].tolist() == whole[0].tolist()
+    assert small[1].equals(whole[1])
+
+
+@example([("a", 5, "x"), ("a", 4, "x")], [("a", 6, "n")], "last", 0, set(), None)
+@example([("a", 5, "x"), ("a", 4, "x")], [("a", 6, "n")], "last", 2, set(), None)
+@example([("a", 5, "x"), ("a", 4, "x")], [("a", 10, "n")], "first", 0, set(), None)
+@example([("a", 5, "x"), ("a", 3, "y")], [("a", 6, "n")], "last", 0, {0}, None)
+@given(
+    TOUCHES.filter(bool), EVENTS.filter(bool), st.sampled_from(["last", "first"]), st.integers(0, 4),
+    st.sets(st.integers(0, 19), max_size=2), st.none() | st.integers(0, 12),
+)  # fmt: skip
+def test_a_part_of_the_window_is_enough(
+    touches: list[Any], events: list[Any], which: str, first: int, forgotten: set[int], floor: int | None
+) -> None:
+    """Which is picked does not hang on how much is read at once; copies are of 2 microseconds here."""
+    rows: list[Any] = [(name, at, key, f"{name}{at}") for key, at, name in touches]
+    rows += [(*rows[number][:2], None, EMPTIED) for number in sorted(forgotten) if number < len(touches)]
+    wanted, around = table(events, "primary_id"), Around(BACK, AHEAD, which)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "COPIES_WITHIN", 2)
+        patch.setattr(data_skipping, "_SLACK", 0)
+        files_ = sorted_by_time(Path(folder) / "a", rows)
+        found = []
+        for widths in ([*range(first, BACK + AHEAD, 2), BACK + AHEAD], [BACK + AHEAD]):
+            patch.setattr(kernel, "_widths", lambda _, widths=widths: widths)
+            found.append(pick(wanted, files_, around, floor))
+    assert found[0][0].tolist() == found[1][0].tolist()
+    assert found[0][1].equals(found[1][1])
+
+
+def sorted_by_time(folder: Path, rows: list[tuple[str, int, str | None, str]]) -> Files:
+    """A file a moment, so that nothing is read beside what is asked for."""
+    folder.mkdir()
+    moments = sorted({at for _, at, _, _ in rows})
+    for moment_ in moments:
+        given_ = [
+            {"event_id": name, "event_time": moment(at), "bucket": BUCKET, "match_key": key, "payload": payload}
+            for name, at, key, payload in rows
+            if at == moment_
+        ]
+        pq.write_table(rows_of(PRIMARY, given_), folder / f"{moment_}")
+    times = np.array(moments, np.int64)
+    return Files(str(folder), tuple(map(str, moments)), Ends(times, times))
+
+
+@pytest.mark.parametrize("which", ["last", "first"])
+def test_of_a_week_little_is_read(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a user who has touches in it; and all of it for one who has none."""
+    hour, read = COPIES_WITHIN, set()
+    rows: list[Any] = [(f"t{n}", n * hour, "u", f"{n}") for n in range(1, 169)] + [("other", 100 * hour, "v", "v")]
+    held = sorted_by_time(tmp_path / "a", rows)
+    plain = parquet_rows.open_file
+    monkeypatch.setattr(parquet_rows, "open_file", lambda root, file: read.add(int(file) // hour) or plain(root, file))
+    around = Around(168 * hour, 0, which)
+    assert pick(table([("u", 168 * hour, "o")], "primary_id"), held, around, None)[1].num_rows == 1
+    assert read <= ({165, 166, 167, 168} if which == "last" else {1, 2, 3, 4})
+    assert pick(table([("v", 168 * hour, "o")], "primary_id"), held, around, None)[1]["payload"].to_pylist() == ["v"]
+
+
+def test_few_row_groups_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Any] = [(f"t{n:03}", n % 50, f"u{n // 8:02}", f"record {n}") for n in range(800)]
+    held, read = sorted_by_key(tmp_path / "a", rows, 8), []
+    plain = parquet_rows.groups_of
+
+    def counted(file: Any, groups: Any, names: list[str]) -> pa.Table:
+        read.extend(groups)
+        return plain(file, groups, names)
+
+    monkeypatch.setattr(parquet_rows, "groups_of", counted)
+    at, found = pick(table([("u07", 60, "o"), ("u70", 60, "p")], "primary_id"), held, Around(60, 0, "last"), None)
+    assert at.tolist() == [0, 1]
+    assert found["match_key"].to_pylist() == ["u07", "u70"]
+    assert set(read) <= {6, 7, 8, 69, 70, 71}, "those of the two keys, and their neighbours"
+
+
+def test_a_group_whose_ends_are_missing_or_contradict_each_other_is_read() -> None:
+    class Group:
+        def __init__(self, ends: tuple[str, str] | None, nulls: int) -> None:
+            self.has_min_max, self.has_null_count, self.null_count = ends is not None, True, nulls
+            self.min, self.max = ends or ("", "")
+
+    class Metadata:
+        def __init__(self, *groups: Group) -> None:
+            self.groups, self.num_row_groups, self.num_columns = groups, len(groups), 1
+            self.schema = SimpleNamespace(column=lambda _: SimpleNamespace(path="match_key"))
+
+        def row_group(self, number: int) -> Any:
+            return SimpleNamespace(column=lambda _: SimpleNamespace(statistics=self.groups[number]))
+
+    known = Metadata(*(Group(ends, nulls) for ends, nulls in [
+        (("a", "c"), 0), (("d", "f"), 0), (("g", "i"), 0), (("k", "j"), 0), (("m", "o"), 0), (("p", "r"), 0),
+        (("s", "u"), 1), (("v", "w"), 0), (("x", "x"), 0), (("y", "z"), 0),
+    ]))  # fmt: skip
+    can_hold = parquet_rows._can_hold(known, np.arange(10), ["e"])
+    assert can_hold.tolist() == [False, True, True, True, True, False, True, False, False, False]
 
 
 def test_one_from_before_the_floor_is_none(tmp_path: Path) -> None:

@@ -146,9 +146,8 @@ def test_heaps(delta: ArrowTables, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_is_rewritten(monkeypatch: pytest.MonkeyPatch, heap: Heap, due: bool) -> None:
     now = datetime(2026, 1, 1, 11, 30, tzinfo=UTC)
-    monkeypatch.setattr(compaction, "heaps", lambda *_: [heap])
     monkeypatch.setattr(compaction, "first_open", lambda *_: "2026-01-01-10")
-    found = compaction._due(None, None, FOREIGN, now, compaction.FEWEST_IN_OPEN)  # type: ignore[arg-type]
+    found = compaction._due(None, [heap], now, compaction.FEWEST_IN_OPEN)  # type: ignore[arg-type]
     assert list(found) == ([heap.place] if due else [])
 
 

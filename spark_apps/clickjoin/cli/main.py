@@ -7,7 +7,7 @@ import json
 import sys
 import traceback
 
-from clickjoin.cli import backup, inspect, job_commands, listing, setup
+from clickjoin.cli import backup, examples, inspect, job_commands, listing, setup
 from clickjoin.cli.base import app
 from clickjoin.config.umask import keep_private
 from clickjoin.model.errors import ClickjoinError
@@ -15,6 +15,7 @@ from clickjoin.spark.failures import translate
 
 # Importing one adds its commands to `app`.
 COMMANDS = (setup, job_commands, inspect, listing, backup)
+examples.add_to(app)
 
 
 def main() -> None:

@@ -38,17 +38,15 @@ def init(
         return
     if not config.exists():
         _write(config, starter(Path.cwd()))
-        console.report_line(
-            f"{config} written: edit it (your logs' folders, your columns), then "
-            f"`clickjoin validate --config {config}` says what is wrong, "
-            f"and `clickjoin drain --config {config}` joins all"
-        )
+        console.report_line(f"{config} written: edit it (your logs' folders, your columns)")
+        _next(config)
         return
     from clickjoin.lake_setup import initialise
 
     pipeline = writable(config)
     made = initialise(pipeline)
     console.report_line(f"{pipeline.root}: {f'created {len(made)} tables' if made else 'all tables are there already'}")
+    _next(config)
 
 
 def _propose(config: Path, foreign: str, primary: str, stream: str) -> None:
@@ -65,7 +63,22 @@ def _propose(config: Path, foreign: str, primary: str, stream: str) -> None:
     _write(config, proposal.text)
     for field, choice in proposal.choices.items():
         console.report_line(f"{field}: {flow(choice.value)}  ({choice.sure}: {choice.why})")
-    console.report_line(f"{config} written: check what is not sure, then run `clickjoin validate --config {config}`")
+    console.report_line(f"{config} written: check what is not sure")
+    _next(config)
+
+
+_NEXT = (
+    ("validate", "counts what is good, and what joins"),
+    ("drain", "joins all that the logs hold, and counts every id"),
+    ("run", "joins on as they grow; or copy the file to where Airflow finds it"),
+)
+
+
+def _next(config: Path) -> None:
+    """What to do after a file was written, or tables were made."""
+    console.report_line("next:")
+    for command, does in _NEXT:
+        console.report_line(f"  {f'clickjoin {command} --config {config}':<40}  # {does}")
 
 
 def _free_name(config: Path, usual: str) -> str:

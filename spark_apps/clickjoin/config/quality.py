@@ -12,7 +12,10 @@ from pydantic import Field, field_validator, model_validator
 
 from clickjoin.config.types import Duration, Strict
 
-Suite = Literal["joined", "primary", "foreign", "registry"]  # whose rows expectations can be asked of
+Suite = Literal[  # whose rows expectations can be asked of
+    "joined", "primary", "foreign", "registry", "unjoinable", "expired", "filtered", "quarantine"
+]
+SIDES = ("unjoinable", "expired", "filtered", "quarantine")
 Level = Literal["warn", "fail"]
 _STREAM = (
     *("landed_once", "repeat_rate", "volume", "freshness"),
@@ -75,7 +78,7 @@ class Late(_Ordered):
 class Expectation(Strict):
     """An expectation of Great Expectations' own, on the rows of a date of one table."""
 
-    table: Suite = Field(description="whose rows: joined | primary | foreign | registry")
+    table: Suite = Field(description="whose rows: those of the output, a stream, the registry or a side output")
     expectation: str = Field(
         pattern=r"^expect_[a-z0-9_]+$", description="its name, such as expect_column_values_to_be_between"
     )
@@ -132,7 +135,7 @@ class Quality(Strict):
             key = (own.table, own.check)
             if key in seen:
                 raise ValueError(f"two are named {own.table}.{own.check}; give one of them another `name`")
-            if any(fnmatchcase(own.check, known) for known in CHECKS[own.table]):
+            if any(fnmatchcase(own.check, known) for known in CHECKS.get(own.table, ())):
                 raise ValueError(
                     f"{own.table}.{own.check} is the name of a check that is there; give it another `name`"
                 )

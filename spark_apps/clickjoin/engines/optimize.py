@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clickjoin.engines.commit_errors import commit_error
-from clickjoin.lake.maintenance import SORTED, file_sizes, place_column
+from clickjoin.lake.maintenance import file_sizes, is_sorted, place_column
 from clickjoin.lake.row_groups import for_look_ups
 from clickjoin.model import failpoint
 from clickjoin.model.errors import CommitRefused
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clickjoin.engines.port import Lake
 
 _SORT = "spark.databricks.io.skipping.mdc.sortWithinFiles"
+_OF_FILES = "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled"
 _MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
 _MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 
@@ -24,8 +25,9 @@ def optimize(lake: Lake, name: str, place: str | None, order: str) -> int | None
     By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
     """
     where = f" WHERE {place_column(lake.delta.table(name))} = '{place}'" if place else ""
-    z_order = f" ZORDER BY ({order})" if name == SORTED else ""
+    z_order = f" ZORDER BY ({order})" if is_sorted(name, order) else ""
     lake.spark.conf.set(_SORT, "true")
+    lake.spark.conf.set(_OF_FILES, "false")  # look-ups go by the statistics of row groups
     for setting, size in zip((_MIN_FILE_SIZE, _MAX_FILE_SIZE), file_sizes(name), strict=True):
         lake.spark.conf.set(setting, str(size))
     sql = f"OPTIMIZE delta.`{lake.delta.path(name)}`{where}{z_order}"

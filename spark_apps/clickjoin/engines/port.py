@@ -240,7 +240,7 @@ class Lake(SparkReader, ABC):
 
     @abstractmethod
     def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
-        """Rewrite the small files of a table, of a bucket or of a date, into few; in the registry all, in their order.
+        """Rewrite the small files of a table, of a bucket or of a date, into few; all of one that is_sorted.
 
         Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
         """

@@ -13,7 +13,7 @@ from clickjoin.lake.maintenance import Heap, heaps
 from clickjoin.lake.vacuum import Needed, clean_log, remove_filters, vacuum
 from clickjoin.model.ids import bucket_at, claims_order
 from clickjoin.model.reporter import Reporter
-from clickjoin.schemas import ALL, JOINED, REGISTRY, Table
+from clickjoin.schemas import ALL, JOINED, PRIMARY, REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,11 +46,12 @@ def maintain(
     rows, that a rewriting came before look once more.
     """
     done = Maintained()
-    order = claims_order(by_id=pipeline.by_id)
     for table in ALL:
         if not lake.delta.exists(table.name):
             continue
-        results = [lake.rewrite(table.name, place, order) for place in _due(pipeline, lake.delta, table, now, crowd)]
+        order = "match_key" if pipeline.match and table is PRIMARY else claims_order(by_id=pipeline.by_id)
+        places = _due(pipeline, heaps(lake.delta, table.name, order), now, crowd)
+        results = [lake.rewrite(table.name, place, order) for place in places]
         files = done.rewritten[table.name] = sum(result or 0 for result in results)
         done.busy += results.count(None)
         if files:
@@ -115,9 +116,8 @@ def needs(pipeline: Pipeline, name: str, plans: Sequence[BatchPlan], now: float,
     return Needed(min(now - pipeline.retention.files, behind.since), tuple(versions), written)
 
 
-def _due(pipeline: Pipeline, delta: Tables, table: Table, now: datetime, crowd: int) -> Sequence[str | None]:
-    """Buckets or dates to rewrite; one None for a table that has neither, and many files."""
-    found = heaps(delta, table.name)
+def _due(pipeline: Pipeline, found: Sequence[Heap], now: datetime, crowd: int) -> Sequence[str | None]:
+    """Buckets or dates of a table to rewrite; one None for a table that has neither, and many files."""
     if not any(heap.place for heap in found):
         return [None] if sum(heap.files for heap in found) >= FEWEST_IN_TABLE else []
     open_from = first_open(pipeline, now)  # of a date that it lies in, the first ten letters

@@ -14,6 +14,7 @@ from clickjoin.kernel.arrays import distinct, int64_array, number_array, scalar,
 from clickjoin.kernel.data_file import Target, gathered, write
 from clickjoin.kernel.event_key import crcs_of
 from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
+from clickjoin.kernel.parquet_rows import MATCH_KEY
 from clickjoin.kernel.parse.lines import taken_of
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.extent import MINUTE
@@ -54,7 +55,7 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     facts |= span_of(place.bucket_seconds, good, "event_time", "")
     if place.stream == "foreign":
         facts |= span_of(place.bucket_seconds, good, "primary_time", "named_")
-    made = {"match_key": good["primary_id"]} if place.stream == "primary" else {}
+    made = {MATCH_KEY: good["primary_id"]} if place.stream == "primary" else {}
     made |= {
         "bucket": buckets_of(good["event_time"], place.bucket_seconds),
         "shard": number_array(_shards(good, place), pa.int32()),
@@ -146,11 +147,16 @@ def land_batches(target: Target, quarantine: Target, place: Place) -> RecordFn:
         for held in gathered(batches):
             records = pa.Table.from_batches(held)
             good, facts = placed(records, place)
-            files = {"good": write(target, good), "bad": write(quarantine, aside(records, place))}
+            files = {"good": write(target, good, _order(good)), "bad": write(quarantine, aside(records, place))}
             done = json.dumps(files | {"facts": facts})
             yield pa.RecordBatch.from_arrays([text_array([done], pa.string())], ["done"])
 
     return land
+
+
+def _order(rows: pa.Table) -> str:
+    """What landed rows are sorted by: look-ups by key read few row groups then. All else stays as the log has it."""
+    return MATCH_KEY if MATCH_KEY in rows.column_names and rows[MATCH_KEY].null_count < rows.num_rows else ""
 
 
 def facts_batches(place: Place) -> RecordFn:

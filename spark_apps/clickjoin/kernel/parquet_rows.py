@@ -22,6 +22,7 @@ from clickjoin.kernel.data_skipping import EVER, Ends, between, near
 from clickjoin.kernel.filesystem import filesystem, open_file
 
 _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
+MATCH_KEY = "match_key"  # files of a join by key and time are sorted by it
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
 _ROWS_AT_ONCE = 65_536  # of such groups
 _FOOTERS = 500
@@ -174,15 +175,18 @@ def scan_by_key(
     *,
     by: str = _ID,
     others: bool = False,
+    keys: Any = None,
 ) -> pa.Table:
     """Rows of some files below a folder whose `event_id` is one of these, and whose `event_time` lies in a stretch.
 
     Rows of other times may be among them where the stretches have a length. `by`: the column that is compared, if it is
     another. `others`: so may rows of other ids at a wanted time, while rows are not many more than ids; to check each
-    id takes longer than all else. Columns out: the schema's, which names both; unknown ones null. Errors:
+    id takes longer than all else. `keys`: the match keys of the rows, or a row has none: row groups of others alone are
+    passed over. Columns out: the schema's, which names both; unknown ones null. Errors:
     FileNotFoundError where a file has gone, ArrowInvalid where one is damaged.
     """
     wanted = WantedIds(ids, others=others, by=by)
+    sorted_keys = [] if keys is None else sorted(pc.unique(keys).to_pylist())
 
     def one(file: str) -> list[pa.RecordBatch]:
         with open_file(root, file) as opened:
@@ -190,7 +194,7 @@ def scan_by_key(
             few = [name for name in _FEW_VALUES if name in known.schema.names]
             found = pq.ParquetFile(opened, metadata=known, read_dictionary=few, pre_buffer=is_remote)
             try:
-                parts = _groups(known, when)
+                parts = _groups(known, when, sorted_keys)
                 rows = (_of_groups(found, groups, wanted, times, schema) for groups, times in parts)
                 return [batch for part in rows for batch in part.to_batches()]
             except pa.ArrowInvalid as error:
@@ -202,15 +206,39 @@ def scan_by_key(
     return wanted.only(rows, len(ids))
 
 
-def _groups(metadata: Any, when: TimeRanges) -> Iterator[tuple[Array, Array | None]]:
+def _groups(metadata: Any, when: TimeRanges, keys: list[str]) -> Iterator[tuple[Array, Array | None]]:
     """Some row groups at a time that can hold a wanted time, and those times; none for stretches.
 
-    In a file that is sorted, or grew, each group is a short stretch.
+    In a file that is sorted, or grew, each group is a short stretch. `keys`: sorted; empty: of any key.
     """
     ends = ends_of(metadata, _TIME)
     groups = np.flatnonzero(near(ends, when.starts, when.length))
+    if keys and metadata.num_row_groups > 1:
+        groups = groups[_can_hold(metadata, groups, keys)]
     for some in portions(metadata, groups):
         yield some, None if when.length else between(when.starts, ends.least[some].min(), ends.most[some].max())
+
+
+def _can_hold(metadata: Any, groups: Array, keys: list[str]) -> Array:
+    """Which of some row groups can hold one of some sorted match keys, or a row without one: as ends_of has ends."""
+    names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    if MATCH_KEY not in names:
+        return np.ones(len(groups), np.bool_)
+    column, every = names.index(MATCH_KEY), range(metadata.num_row_groups)
+    known = [metadata.row_group(number).column(column).statistics for number in every]
+    ends = [(s.min, s.max) if s is not None and s.has_min_max and s.min <= s.max else None for s in known]
+    full = [s is not None and s.has_null_count and not s.null_count for s in known]
+
+    def can_hold(number: int) -> bool:
+        about = ends[max(number - 1, 0) : number + 2]
+        if not full[number] or None in about:
+            return True
+        least, most = ends[number] or ("", "")
+        least, most = min(least, *(one[1] for one in about if one)), max(most, *(one[0] for one in about if one))
+        first = bisect_left(keys, least)
+        return first < len(keys) and keys[first] <= most
+
+    return np.array([can_hold(number) for number in groups.tolist()], np.bool_)
 
 
 def _of_groups(
@@ -291,10 +319,11 @@ class Files(NamedTuple):
         return [self.paths[at] for at in np.flatnonzero(near(self.ends, when.starts, when.length))]
 
     def rows(
-        self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema, by: str = _ID, *, others: bool = False
-    ) -> pa.Table:
-        """Rows with one of these ids, from the files that can hold them; `by`, `others`: see scan_by_key."""
+        self, ids: pa.ChunkedArray, when: TimeRanges, schema: pa.Schema, by: str = _ID, *,
+        others: bool = False, keys: Any = None,
+    ) -> pa.Table:  # fmt: skip
+        """Rows with one of these ids, from the files that can hold them; `by`, `others`, `keys`: see scan_by_key."""
         files = self.near(when)
         if not files:
             return pa.Table.from_batches([], schema)
-        return scan_by_key(self.root, files, ids, when, schema, by=by, others=others)
+        return scan_by_key(self.root, files, ids, when, schema, by=by, others=others, keys=keys)

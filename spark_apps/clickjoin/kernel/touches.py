@@ -7,6 +7,7 @@ events are ordered by time, then by id as UTF-8 bytes. Runs on executors.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,40 +17,65 @@ import pyarrow.compute as pc
 from clickjoin.kernel.arrays import bool_array, distinct, int64_array, mask, rows_at, scalar, to_numpy, where
 from clickjoin.kernel.event_key import found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
-from clickjoin.kernel.parquet_rows import KEYS, Files, TimeRanges
+from clickjoin.kernel.parquet_rows import KEYS, MATCH_KEY, Files, TimeRanges
 from clickjoin.model.ids import COPIES_WITHIN, Around
 
-_KEY = "match_key"
-_KEYED = pa.schema([*KEYS, (_KEY, pa.string())])
+_KEYED = pa.schema([*KEYS, (MATCH_KEY, pa.string())])
 _FOUND = pa.schema([*_KEYED, ("payload", pa.string())])
-_COPIES = [(name, "ascending") for name in (_KEY, "event_id", "event_time")]
+_FIRST_PART, _WIDER = 64, 8  # of a week two hours and a half, then a day, then all
+_COPIES = [(name, "ascending") for name in (MATCH_KEY, "event_id", "event_time")]
 
 
 def pick(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """Which of some events have a primary event, and the primary events, in the same order.
 
-    One that was forgotten is none. Columns in: event_id, event_time, primary_id (the key). Columns out: those of a
-    primary event's key, and its payload. `floor`: as in resolving.Job.
+    One that was forgotten is none. Of each window first a small part is read, at the end that counts; more of it for
+    those events alone that have nothing there. Columns in: event_id, event_time, primary_id (the key). Columns out:
+    those of a primary event's key, and its payload. `floor`: as in resolving.Job.
     """
-    keyed = np.flatnonzero(mask(pc.not_equal(new["primary_id"], scalar(NO_ID))))
-    events = rows_at(new, keyed)
-    touches = _touches(events, primary, around, floor)
+    left = np.flatnonzero(mask(pc.not_equal(new["primary_id"], scalar(NO_ID))))
+    places, parts = [left[:0]], [_FOUND.empty_table()]
+    for width in _widths(around) if len(left) else ():
+        events = rows_at(new, left)
+        at, found = _picked_within(events, primary, around, floor, width)
+        end = micros(events)[at] + (around.ahead if around.pick == "last" else -around.back)
+        sure = np.abs(end - micros(found)) <= width  # all that could come before it was read
+        places.append(left[at[sure]])
+        parts.append(where(found, sure))
+        left = np.delete(left, at[sure])
+    at = np.concatenate(places)
+    order = np.argsort(at)
+    return at[order], rows_at(pa.concat_tables(parts), order)
+
+
+def _widths(around: Around) -> Iterator[int]:
+    """How much of a window is read, from the end that counts: microseconds, the last of them all of it."""
+    whole = around.back + around.ahead
+    width = max(whole // _FIRST_PART, COPIES_WITHIN)
+    while width < whole:
+        yield width
+        width *= _WIDER
+    yield whole
+
+
+def _picked_within(
+    events: pa.Table, primary: Files, around: Around, floor: int | None, width: int
+) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """As `pick`, of a part of each window, and perhaps of some rows beside it."""
+    touches = _touches(events, primary, around, floor, width)
     while True:
         at, picked = picked_of(events, touches, around)
         found, emptied = _records(picked, primary)
         if not emptied.num_rows:
-            return keyed[at], found
+            return at, found
         touches = where(touches, ~found_among(touches, emptied))
 
 
-def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None) -> pa.Table:
-    """Primary events that may be picked, each once. Columns out: those of _KEYED."""
-    if not events.num_rows:
-        return _KEYED.empty_table()
-    when = TimeRanges(
-        distinct(micros(events)) - around.back - COPIES_WITHIN, around.back + COPIES_WITHIN + around.ahead
-    )
-    rows = primary.rows(events["primary_id"], when, _KEYED, _KEY)
+def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None, width: int) -> pa.Table:
+    """Primary events that may be picked, and their copies from before. Columns out: those of _KEYED."""
+    low = around.ahead - width if around.pick == "last" else -around.back
+    when = TimeRanges(distinct(micros(events)) + low - COPIES_WITHIN, COPIES_WITHIN + width)
+    rows = primary.rows(events["primary_id"], when, _KEYED, MATCH_KEY, keys=events["primary_id"])
     return rows if floor is None else rows.filter(bool_array(micros(rows) >= floor))
 
 
@@ -63,7 +89,7 @@ def without_copies(rows: pa.Table) -> pa.Table:
     some = some.take(pc.sort_indices(some, sort_keys=_COPIES))
     times, keep = micros(some), np.ones(some.num_rows, np.bool_)
     keep[1:] = times[1:] - times[:-1] > COPIES_WITHIN
-    for column in (some[name].combine_chunks() for name in ("event_id", _KEY)):
+    for column in (some[name].combine_chunks() for name in ("event_id", MATCH_KEY)):
         keep[1:] |= to_numpy(pc.not_equal(column[1:], column[:-1]))
     return pa.concat_tables([where(rows, ~again), where(some, keep)])
 
@@ -74,8 +100,8 @@ def picked_of(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.n
     Events and primary events of one key are never paired with each other: one key may have most of both.
     """
     touches = without_copies(touches)
-    keys, times = pc.unique(touches[_KEY]), micros(touches)
-    code = to_numpy(pc.index_in(touches[_KEY], value_set=keys)).astype(np.int64)
+    keys, times = pc.unique(touches[MATCH_KEY]), micros(touches)
+    code = to_numpy(pc.index_in(touches[MATCH_KEY], value_set=keys)).astype(np.int64)
     each = distinct(times)
     width = len(each) + 1
     places = code * width + np.searchsorted(each, times)
@@ -120,10 +146,10 @@ def _records(picked: pa.Table, primary: Files) -> tuple[pa.Table, Any]:
     """
     if not picked.num_rows:
         return _FOUND.empty_table(), _FOUND.empty_table()
-    held = primary.rows(picked["event_id"], TimeRanges(distinct(micros(picked))), _FOUND)
+    held = primary.rows(picked["event_id"], TimeRanges(distinct(micros(picked))), _FOUND, keys=picked[MATCH_KEY])
     emptied = held.filter(pc.equal(held["payload"], scalar(EMPTIED)))
     one, other = same_key(picked["event_id"], micros(picked), held["event_id"], micros(held))
-    alike = mask(pc.equal(picked[_KEY].take(int64_array(one)), held[_KEY].take(int64_array(other))))
+    alike = mask(pc.equal(picked[MATCH_KEY].take(int64_array(one)), held[MATCH_KEY].take(int64_array(other))))
     one, other = one[alike], other[alike]
     if len(one) > picked.num_rows:
         texts = held["payload"].take(int64_array(other)).to_pylist()

@@ -19,7 +19,12 @@ LARGE = 32 << 20  # bytes of a file that is left as it is: old rows are not writ
 # the former fit into one of the latter, so that whatever is due to be rewritten can be.
 LARGE_OUTPUT, OUTPUT_FILE = 64 << 20, 128 << 20
 _ANY_FILE = 1 << 30
-SORTED = "registry"  # its partitions are sorted again as a whole
+_SORTED = (("registry", "event_time"), ("registry", "event_id"), ("primary", "match_key"))
+
+
+def is_sorted(name: str, order: str) -> bool:
+    """Whether partitions of a table are sorted again as a whole: rows of it are looked up by that column."""
+    return (name, order) in _SORTED
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,10 @@ class Heap(NamedTuple):
     largest: int
 
 
-def heaps(delta: DeltaReader, name: str) -> list[Heap]:
+def heaps(delta: DeltaReader, name: str, order: str = "event_time") -> list[Heap]:
     """Of each partition what Lake.rewrite would take; one without a place where the table has none."""
     actions = delta.files(name)
-    if name != SORTED and actions.num_rows:
+    if not is_sorted(name, order) and actions.num_rows:
         actions = actions.filter(pc.less(actions["size_bytes"], file_sizes(name).small))
     if not actions.num_rows:
         return []

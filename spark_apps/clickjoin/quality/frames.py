@@ -4,6 +4,8 @@ Asset   | one row for
 joined, primary, foreign, registry | a row of the table of the date, with columns beside the table's own:
         | event, landed (hashes of an event, and of an event at a replica), age (seconds from the event to the end of
         | the date, or to now), delay (seconds from event to output), sampled_record, and fields of the records
+unjoinable, expired, filtered | a row of the side output of the date, with fields of the records
+quarantine | a record that a batch of the date has put there (a bad record may have no time of its own)
 ids     | an id of the date, with all the places that it is in (see verification.id_places)
 batches | a batch that landed or published some of it, with what it counted
 """
@@ -19,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from clickjoin.config.quality import SIDES
 from clickjoin.kernel.data_skipping import rows_in
 from clickjoin.lake.maintenance import newest, sizes
 from clickjoin.model.ids import EVENT_KEY, bucket_at, micros_of
@@ -112,6 +115,9 @@ class Frames:
     def _made(self, asset: str) -> DataFrame:
         if asset in TABLES:
             return self._table(asset)
+        if asset in SIDES:
+            when = self.span.sql("at") if asset == "quarantine" else self._extent.sql()
+            return self._lake.read(asset).where(when)
         if asset in PROCESSED:
             return processed(asset, self._lake, self._pipeline, self.span)
         return self._ids() if asset == "ids" else self._batches()
@@ -182,8 +188,8 @@ class Frames:
     def _with_fields(self, table: str, rows: DataFrame) -> DataFrame:
         """With a column for each field of the records that an expectation names: `item`; in `joined` `foreign.item`."""
         named = self._named.get(table, frozenset())
-        if table in STREAMS:
-            found = self._fields_of(table, "payload", named, rows.columns)
+        if "payload" in rows.columns:
+            found = self._fields_of(table if table in STREAMS else "foreign", "payload", named, rows.columns)
             return rows.withColumns(found) if found else rows
         for stream, column in RECORDS.items() if table == "joined" else ():
             mine = named and [n.partition(".")[2] for n in named if n.startswith(f"{stream}.")]

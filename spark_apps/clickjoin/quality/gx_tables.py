@@ -23,6 +23,7 @@ from great_expectations.datasource.fluent.spark_datasource import _SparkDatasour
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 from great_expectations.validator.metric_configuration import MetricConfiguration
 
+from clickjoin.config.quality import SIDES
 from clickjoin.model.errors import ConfigError
 from clickjoin.quality import gx_expectations  # noqa: F401, the project's expectations are registered by it
 from clickjoin.quality.frames import RUNNING, TABLES, Frames
@@ -155,7 +156,7 @@ def _opened(file: str, day: date) -> Frames:
     require_lake(pipeline.root)
     lake = open_lake(lambda: in_process(s3=pipeline.needs_s3), pipeline)
     past = history.read(lake.delta, day, pipeline.quality.history_days, 1)
-    return Frames(lake, pipeline, day, datetime.now(UTC), past, dict.fromkeys(TABLES))
+    return Frames(lake, pipeline, day, datetime.now(UTC), past, dict.fromkeys((*TABLES, *SIDES)))
 
 
 def _day(options: Any) -> date:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from clickjoin.config.quality import did_you_mean
+from clickjoin.config.quality import SIDES, did_you_mean
 from clickjoin.model.errors import ConfigError
 from clickjoin.quality.shipped import SEVERITY, Shipped
 
@@ -34,14 +34,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-ASSETS = ("joined", "primary", "foreign", "registry", "ids", "batches", "signals", "sums", "late")
+ASSETS = ("joined", "primary", "foreign", "registry", *SIDES, "ids", "batches", "signals", "sums", "late")
 _PROCESSING = ("signals", "sums", "late")
 _FILE = "great_expectations.yml"
 RESULTS = "uncommitted/validations"
 SITE = "uncommitted/data_docs/local_site"
 _OURS = "clickjoin"  # the key of a suite's and an expectation's `meta` that is ours
 _LOCK = RLock()  # of a process: Great Expectations has one project at a time there
-_KEYS = {"signals": ["id"], "batches": [], "sums": []}  # columns that name a row, where it is not named as events are
+# Columns that name a row, where it is not named as events are.
+_KEYS = {"signals": ["id"], "batches": [], "sums": [], "quarantine": ["source_partition", "offset"]}
 
 
 @dataclass
@@ -202,8 +203,10 @@ class Project:
         )
 
     def require_sound(self, wanted: Iterable[Shipped]) -> None:
-        """Make each expectation once. Errors: ConfigError for a name or an argument that there is not."""
+        """Make each expectation once. Errors: ConfigError for a table, a name or an argument that there is not."""
         for one in wanted:
+            if one.suite not in self._assets():
+                raise self._wrong(one, f"the pipeline has no table {one.suite}")
             self._made(one)
 
     def checkpoints(self) -> list[str]:
@@ -213,18 +216,25 @@ class Project:
 
     def _assets(self) -> list[str]:
         """Those that the pipeline has."""
-        none = (*(("primary",) if self.pipeline.stream else ()), *(() if self.pipeline.process else _PROCESSING))
+        stream = ("primary", "unjoinable", "filtered") if self.pipeline.stream else ()
+        none = (*stream, *(() if self.pipeline.process else _PROCESSING))
         return [name for name in ASSETS if name not in none]
 
     def run(self, checkpoint: str, day: str) -> list[tuple[str, Any]]:
-        """Run a checkpoint on a date: its results with the name of their suite. Errors: whatever goes wrong in it."""
+        """Run a checkpoint on a date: its results with the name of their suite. Errors: whatever goes wrong in it.
+
+        That of a side output asks nothing, and reads nothing, until people have put an expectation there.
+        """
         from great_expectations.core.run_identifier import RunIdentifier
 
         run = RunIdentifier(run_name=day, run_time=datetime.now(UTC))
         path = self.folder / "checkpoints" / f"{checkpoint}.json"
         if wrong := _foreign_code(json.loads(path.read_text(encoding="utf-8"))):  # such as a renderer of an action
             raise ConfigError(f"{path.name}: {wrong}", remedy="Leave it out")
-        found = self.context.checkpoints.get(checkpoint).run(batch_parameters={"date": day}, run_id=run)
+        chosen = self.context.checkpoints.get(checkpoint)
+        if checkpoint in SIDES and not any(one.suite.expectations for one in chosen.validation_definitions):
+            return []
+        found = chosen.run(batch_parameters={"date": day}, run_id=run)
         return [(suite.suite_name, result) for suite in found.run_results.values() for result in suite.results]
 
 

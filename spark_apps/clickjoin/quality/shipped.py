@@ -152,4 +152,4 @@ def _column(table: str, name: Any) -> Any:
         return name
     if table == "joined":
         return re.sub(r"^(foreign|primary)_record\.", r"\1.", name)
-    return name.removeprefix("payload.") if table in ("primary", "foreign") else name
+    return name.removeprefix("payload.")

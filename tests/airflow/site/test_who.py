@@ -1,4 +1,4 @@
-"""Each of Airflow's roles at each route of the status page and at each form, as the table in docs/operating.md says."""
+"""Each of Airflow's roles at each route of the status page and at each form, as the table in docs/access.md says."""
 
 from __future__ import annotations
 
