@@ -342,3 +342,19 @@ def test_tls(broker: Broker, topics: Topics) -> None:
     (problem,) = KafkaSource(Kafka.model_validate(doubted), keep=False).plan({}, MUCH).problems
     assert problem.kind == "unreadable"
     assert "certificate" in problem.detail
+
+
+def test_fields_whose_text_is_json(topics: Topics) -> None:
+    """As Debezium writes documents; text that is none is the message's own, byte for byte."""
+    topics.create("c")
+    after = [{"after": json.dumps(event(1), indent=1)}, {"after": "{cut"}, {"after": None}, {"after": event(2)}]
+    several = json.dumps({"after": json.dumps(event(3))}, indent=2).encode()
+    topics.send("c", [*after, several])
+    reader = Reader(topics, "c", json="after")
+    spec = replace(SPEC, event_id=("after.event_id",), texts=(("after",),))
+    rows = reader.source.read_here(reader.plan().splits, spec)
+    assert (offsets(rows), offsets(rows, "broken-json"), offsets(rows, "missing-id")) == ([0, 3, 4], [1], [2])
+    found = {row["offset"]: row for row in rows.to_pylist()}
+    assert found[1]["raw"] == json.dumps(after[1]).encode()
+    assert json.loads(found[0]["payload"]) == {"after": event(1)}
+    assert found[4]["length"] == len(several)

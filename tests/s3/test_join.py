@@ -205,3 +205,14 @@ def test_names_of_objects(make: Callable[..., Cloud], driver_bytes: str) -> None
     for event, name in wanted.items():
         assert place[event].endswith(f"/{name}")
     assert cloud.accounts()["agree"]
+
+
+def test_a_lake_that_spark_begins(make: Callable[..., Cloud]) -> None:
+    """Its commits are seen though all tables were looked at before: no lake could be begun."""
+    bench = make(engine="spark")
+    bench.queries(Q)
+    bench.clicks(*(click(f"c{n}", 2 + n, Q) for n in range(3)))
+    bench.join()
+    assert bench.hosts("joined") == ["c0", "c1", "c2"]
+    assert bench.accounts()["agree"]
+    assert bench.engine.lake.delta.read("shard_timeline").num_rows == 1

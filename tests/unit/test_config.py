@@ -20,8 +20,8 @@ def test_contract(tmp_path: Path) -> None:
     p = load(write(tmp_path, CONTRACT))
     assert (p.pipeline, p.lake, p.root) == ("zozo", "/var/lake", "/var/lake/zozo")
     assert p.adapter == "clickjoin.joiner.adapter:BothRecords"
-    source = {"kind": "files", "format": None, "separator": ",", "columns": None, "multiline": False}
-    source |= {"records": None}
+    source: dict[str, object] = {"kind": "files", "format": None, "separator": ",", "columns": None, "multiline": False}
+    source |= {"records": None, "json_texts": ()}
     source |= {"ordered": False, "lookback": None, "relist": None}
     assert p.primary.model_dump() == {
         "source": source | {"path": "/logs/impressions/*.jsonl"},

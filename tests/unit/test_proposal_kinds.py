@@ -114,6 +114,23 @@ def test_records_of_other_kinds_beside_a_stream_s(
     assert (found.matches.found, found.matches.primary) == (len(CLICKS), len(QUERIES))
 
 
+@pytest.mark.parametrize("share", [0.05, 0.15])
+def test_signs_of_life_that_are_all_the_same(folder: Path, share: float) -> None:
+    """They were taken for one record that was sent again, and went to quarantine."""
+    clicks: list[dict[str, Any]] = [
+        {"type": "click", "click_id": c.name, "at": iso(c.at), "of": c.query.name} for c in CLICKS
+    ]
+    beats = [{"type": "beat", "at": iso(START)}] * int(share * len(CLICKS))
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "at": iso(q.at)} for q in QUERIES])
+    lines(folder / "clicks" / "c.jsonl", [*clicks, *beats, *clicks[:9]])
+    (folder / "p.yaml").write_text(propose("queries/*", "clicks/*", folder).text)
+    foreign = load(folder / "p.yaml").foreign
+    assert foreign
+    assert [str(condition) for condition in foreign.where] == ['type is "click"']
+    found = validate(load(folder / "p.yaml"))
+    assert (found.problems, found.samples["foreign"].bad) == ([], ())
+
+
 @pytest.mark.parametrize("null", [True, False])
 def test_kinds_that_only_their_fields_tell_apart(folder: Path, *, null: bool) -> None:
     """The field by which one names the other comes before those that it only lacks or has besides."""

@@ -65,6 +65,23 @@ def test_csv_without_a_header_whose_first_line_holds_no_number(folder: Path, for
     assert (found.problems, found.matches and found.matches.found) == ([], len(CLICKS))
 
 
+@pytest.mark.parametrize("above", ["\n", "Export of 30.11.2026\n", "# made by X\n# at noon; of all\n\n", '"a, b"\n'])
+def test_lines_above_the_header(folder: Path, above: str) -> None:
+    """Blank ones are none; titles and comments go to quarantine, and the header with them."""
+    lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])
+    for number in range(2):
+        rows = "".join(f"{c.name},{c.query.name},{iso(c.at)}\n" for c in CLICKS[number::2])
+        (folder / "clicks" / f"{number}.csv").write_text(f"{above}click_id,query_id,when\n{rows}")
+    text = propose("queries/*", "clicks/*", folder).text
+    (folder / "p.yaml").write_text(text)
+    found = validate(load(folder / "p.yaml"))
+    assert found.matches
+    assert found.matches.found == len(CLICKS)
+    titles = len([line for line in above.splitlines() if line])
+    assert sum(bad.count for bad in found.samples["foreign"].bad) == (2 * (titles + 1) if titles else 0)
+    assert ("columns: [click_id, query_id, when]" in text) == bool(titles)
+
+
 def test_a_comma_in_each_number(folder: Path) -> None:
     """Each file's first line says what separates its fields, though all lines but those have one comma."""
     lines(folder / "queries" / "q.jsonl", [{"query_id": q.name, "when": iso(q.at)} for q in QUERIES])

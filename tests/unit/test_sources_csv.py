@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clickjoin.model.where import Condition, Where
 from tests.unit.sources_bench import BASE, Feed, age, numbers
 
 
@@ -52,6 +53,27 @@ def test_bad_line_between_good_ones(tmp_path: Path, bad: bytes, ending: bytes) -
     assert read(tmp_path, b"id,x,y\n" + good(1) + good(2) + bad + ending)[2]["reason"] == "bad-csv"
 
 
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n \t\n", b"\xef\xbb\xbf\n"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_blank_lines_before_the_header(tmp_path: Path, blank: bytes, name: str) -> None:
+    data = blank + b"id,x,y\r\n" + good(1) + b"a\n"
+    rows = read(tmp_path, gzip.compress(data) if name.endswith(".gz") else data, name)
+    assert numbers(rows) == [1]
+    assert [row["raw"] for row in rows if row["reason"]] == [b"a\n"]
+    assert rows[0]["offset"] == data.index(b"h:1:")
+
+
+def test_a_file_that_grows_after_a_blank_line(tmp_path: Path) -> None:
+    feed, log = Feed(tmp_path, "a.csv"), tmp_path / "a.csv"
+    found = []
+    for data in (b"\n", b"id,x,y\n", good(1), good(2)):
+        with log.open("ab") as file:
+            file.write(data)
+        found += feed.read(feed.plan().splits)
+    assert numbers(found) == [1, 2]
+    assert len(found) == 2
+
+
 def test_a_header_in_the_middle_is_no_event(tmp_path: Path) -> None:
     rows = read(tmp_path, b"id,x,y\n" + good(1) + b'id,"x",y\n' + good(2) + b"id,x,z\n")
     assert numbers(rows) == [1, 2]
@@ -70,7 +92,7 @@ def test_other_reasons(tmp_path: Path, bad: bytes, reason: str) -> None:
     assert [row["reason"] for row in rows] == [None, reason, None]
 
 
-@pytest.mark.parametrize("header", [b"id,id,y\n", b"\n", b"\xff,x,y\n", b'id,"x,y\n', b"x" * 2_000_000 + b"\n"])
+@pytest.mark.parametrize("header", [b"id,id,y\n", b"\xff,x,y\n", b'id,"x,y\n', b"x" * 2_000_000 + b"\n"])
 def test_bad_header_puts_every_line_aside(tmp_path: Path, header: bytes) -> None:
     rows = read(tmp_path, header + good(1) + good(2))
     assert [(row["reason"], row["raw"]) for row in rows[-2:]] == [("bad-csv", good(1)), ("bad-csv", good(2))]
@@ -111,8 +133,22 @@ def test_names_that_hold_a_cr(tmp_path: Path) -> None:
     assert [json.loads(row["payload"]).keys() for row in rows] == [{"id", "x\ry", "z"}]
 
 
-def test_header_without_the_id(tmp_path: Path) -> None:
-    assert {row["reason"] for row in read(tmp_path, b"a,x,y\n" + good(1))} == {"missing-id"}
+@pytest.mark.parametrize("first", [b"a,x,y\n", good(0), b"\n1,1,2\r\n", b"\xef\xbb\xbf\xff,x,y\n"])
+def test_header_without_the_id(tmp_path: Path, first: bytes) -> None:
+    """It may be a record, of a file without a header, and is on record once, however many tasks read the file."""
+    (tmp_path / "a.csv").write_bytes(first + good(1) + good(2))
+    feed = Feed(tmp_path, "a.csv")
+    rows = feed.read(feed.plan().splits, tasks=3)
+    assert b"".join(row["raw"] for row in rows) == first + good(1) + good(2)
+    assert (rows[0]["reason"], rows[0]["offset"]) == ("bad-csv", 0)
+    assert {row["reason"] for row in rows[1:]} <= {"missing-id", "bad-csv"}
+
+
+def test_header_of_a_file_of_which_nothing_is_taken(tmp_path: Path) -> None:
+    where = Where((Condition("kind", ("click",)),))
+    rows = read(tmp_path, b"kind,x,y\na,b,c\n", where=where)
+    assert [(row["reason"], row["detail"]) for row in rows] == [("passed-over", "1")]
+    assert read(tmp_path, b"id,x,y", "b.csv") == []
 
 
 def test_growing_and_packed_and_by_format(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clickjoin.config import Pipeline
-from clickjoin.kernel.parse.envelopes import elements
+from clickjoin.kernel.parse.json_scan import elements
 from clickjoin.kernel.parse.lines import RAW_PART
 from tests.unit.sources_bench import Feed, event, numbers
 from tests.unit.test_validate import pipeline

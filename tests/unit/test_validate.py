@@ -145,7 +145,8 @@ def test_a_column_that_no_header_names(logs: Path, packed: bool) -> None:
     path = logs / "clicks" / ("0.csv.gz" if packed else "0.csv")
     path.write_bytes(gzip.compress(text) if packed else text)
     os.utime(path, (1_700_000_000, 1_700_000_000))
-    assert findings(pipeline(logs)) == ["foreign.primary_id: none of 1 records has a field `q`; they have id, query"]
+    # Two: the first line may be a record of a file that has no header.
+    assert findings(pipeline(logs)) == ["foreign.primary_id: none of 2 records has a field `q`; they have id, query"]
 
 
 def test_some_bad_records_are_the_records_fault(logs: Path) -> None:

@@ -73,3 +73,26 @@ def test_many_are_looked_up_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(delta, "batches", lambda *given: reads.append("batches") or batches(*given))
     assert len(set(why_each(chosen, delta, [event(f"q{n}", n * SECOND) for n in range(50)]))) == 50
     assert reads == ["read", "batches"]
+
+
+@pytest.mark.parametrize(
+    ("primary", "foreign", "says"),
+    [
+        ("1", "1.0", "'1' has"),
+        ("007", "7", "'007' has"),
+        ("550E8400-E29B-41D4-A716-446655440000", "550e8400e29b41d4a716446655440000", "41D4"),
+        ("é", "e\u0301", "'é' has"),
+        ("1000000000000000001", "1000000000000000000", "'1000000000000000001' has: a program that keeps ids as floats"),
+        ("1000000000000000301", "1000000000000000000", ""),
+        ("10", "1", ""),
+        ("1.5", "1", ""),
+        ("a1", "a2", ""),
+        ("0", "00", "'0' has"),
+    ],
+)
+def test_other_spellings_of_an_id(tmp_path: Path, primary: str, foreign: str, says: str) -> None:
+    chosen, delta = landed(tmp_path, {primary: timedelta()}, {"lookback": "2m"})
+    said = why_unjoined(chosen, delta, event(foreign))
+    assert said.startswith(f"Its primary event {foreign!r} has not landed")
+    assert says in said
+    assert ("but" in said) == bool(says)

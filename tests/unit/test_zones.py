@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 import zoneinfo
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from clickjoin.config import Pipeline
+from clickjoin.config.streams import TimeColumn
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.handshake import VersionMismatch
 from clickjoin.kernel.parse.times import micros_by
@@ -107,3 +109,37 @@ def test_a_lake_keeps_to_the_rules_it_was_read_by(tmp_path: Path, request: pytes
     request.getfixturevalue("older")
     with pytest.raises(LakeError, match=rf"time zone {ZONE} has other rules on this host"):
         initialise(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "utc"),
+    [
+        ("25.10.2026 02:30:00 CEST", "Europe/Berlin", "2026-10-25T00:30:00"),
+        ("25.10.2026 02:30:00 CET", "Europe/Berlin", "2026-10-25T01:30:00"),
+        ("25.10.2026 02:30 cet", "Europe/Berlin", "2026-10-25T01:30:00"),
+        ("01.07.2026 12:00:00CEST", "Europe/Berlin", "2026-07-01T10:00:00"),
+        ("01.07.2026 12:00:00 GMT", "Europe/Berlin", "2026-07-01T12:00:00"),
+        ("01.07.2026 12:00:00 UTC", "America/New_York", "2026-07-01T12:00:00"),
+        ("01.07.2026 12:00:00 EDT", "America/New_York", "2026-07-01T16:00:00"),
+        ("01.07.2026 12:00:00 EST", "America/New_York", None),
+        ("01.07.2026 12:00:00 CET", "Europe/Berlin", None),  # no clock there said so
+        ("01.07.2026 12:00:00 EDT", "Europe/Berlin", None),
+        ("01.07.2026 12:00:00", "Europe/Berlin", None),
+    ],
+)
+def test_a_zones_name_behind_a_time(text: str, zone: str, utc: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the host's own zone is, whose names strptime took, and passed over."""
+    form = TimeColumn.model_validate({"column": "at", "format": "%d.%m.%Y %H:%M:%S %Z", "zone": zone}).form
+    for host in ("UTC", "Europe/Berlin", "America/New_York"):
+        monkeypatch.setenv("TZ", host)
+        time.tzset()
+        micros, known = micros_by(pa.array([text]), form)
+        found = datetime.fromtimestamp(micros[0] / 1e6, UTC).replace(tzinfo=None).isoformat() if known[0] else None
+        assert found == utc
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_zones_name_stands_last() -> None:
+    with pytest.raises(ValueError, match="read at the end alone"):
+        TimeColumn.model_validate({"column": "at", "format": "%H:%M:%S %Z %d.%m.%Y"})

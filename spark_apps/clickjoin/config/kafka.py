@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from clickjoin.config.types import Strict, distinct, separates
+from clickjoin.config.types import JsonTexts, Strict, distinct, separates
 
 # Options of librdkafka whose values nobody may read in a file.
 SECRETS = (
@@ -73,6 +73,11 @@ class Kafka(Strict):
     )
     separator: str = Field(",", min_length=1, max_length=1, description="Of CSV: one character between fields.")
     columns: tuple[str, ...] | None = Field(None, description="Of CSV: names of the fields of a message.")
+    json_texts: JsonTexts = Field(
+        (),
+        alias="json",
+        description="Fields whose text is JSON, such as `after`: what they hold becomes part of the record.",
+    )
     group: str = Field(
         "clickjoin",
         min_length=1,
@@ -119,6 +124,8 @@ class Kafka(Strict):
             raise ValueError("a message of CSV has no header; name its fields in `columns`")
         if self.format == "json" and (self.columns is not None or self.separator != ","):
             raise ValueError("separator and columns are for CSV; remove them, or write format: csv")
+        if self.json_texts and self.format == "csv":
+            raise ValueError("json is for records of JSON; remove it, for all fields of CSV are text")
         return self
 
     @property

@@ -34,7 +34,7 @@ from clickjoin.config.sections import (
     Verify,
 )
 from clickjoin.config.streams import AnySource, Files, Foreign, Lookback, OfPipeline, Primary, TimeColumn
-from clickjoin.config.types import Place, Strict
+from clickjoin.config.types import Place, Strict, keys_of
 from clickjoin.model.dags import PROCESSING
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, Around, RecordSpec, TimeForm
@@ -239,6 +239,7 @@ class Pipeline(Strict):
             primary_form=primary_form,
             typed=self.output.of(stream) if self.output.strict else (),
             records=side.source.keys_of_records if isinstance(side.source, Files) else (),
+            texts=tuple(map(keys_of, side.source.json_texts)) if isinstance(side.source, Files | Kafka) else (),
             key="" if key is None else "first" if key.first else "all",
             where=self._where(stream, side),
             bare_times=isinstance(side.source, Files)

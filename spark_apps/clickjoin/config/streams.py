@@ -21,7 +21,19 @@ from pydantic_core import PydanticKnownError
 
 from clickjoin.config.kafka import Kafka
 from clickjoin.config.match import Match
-from clickjoin.config.types import Duration, Ids, Logs, Path, Place, Strict, distinct, listed, separates
+from clickjoin.config.types import (
+    Duration,
+    Ids,
+    JsonTexts,
+    Logs,
+    Path,
+    Place,
+    Strict,
+    distinct,
+    keys_of,
+    listed,
+    separates,
+)
 from clickjoin.config.where import Conditions
 from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import ISO, TimeForm
@@ -90,6 +102,8 @@ IN_ID = ("embedded", "uuid7")
 class Files(Strict):
     """Log files that grow, or objects on S3: JSON lines, CSV, or whole Parquet files."""
 
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
     kind: Literal["files"] = Field(description="Growing files in folders, or objects on S3.")
     path: Logs = Field(description="Glob of files, relative to the pipeline's file, or `s3://BUCKET/KEYS`.")
     format: Literal["jsonl", "csv", "parquet"] | None = Field(
@@ -104,6 +118,11 @@ class Files(Strict):
     multiline: bool = Field(False, description="Of CSV: whether quoted fields may hold line ends.")
     records: Path | None = Field(
         None, description="Of JSON: the array in each line whose elements are the records, such as `Records`."
+    )
+    json_texts: JsonTexts = Field(
+        (),
+        alias="json",
+        description="Of JSON: fields whose text is JSON, such as `Message`: what they hold becomes part of the record.",
     )
 
     ordered: bool = Field(
@@ -134,12 +153,14 @@ class Files(Strict):
         is_csv = self.format == "csv" or self.columns is not None
         if self.records and (is_csv or not all(isinstance(step, str) for step in parse_path(self.records))):
             raise ValueError("records is for JSON, and names an array by its keys, such as Records or detail.events")
+        if self.json_texts and is_csv:
+            raise ValueError("json is for records of JSON; remove it, for all fields of CSV are text")
         return self
 
     @property
     def keys_of_records(self) -> tuple[str, ...]:
         """The keys that lead to the array of records; none where each line is one."""
-        return tuple(map(str, parse_path(self.records))) if self.records else ()
+        return keys_of(self.records) if self.records else ()
 
 
 class TimeColumn(Strict):
@@ -189,6 +210,8 @@ def _require_readable(form: str) -> None:
         return
     if "%" not in form:
         raise ValueError(f"format {form!r} has none of strptime's directives, such as %Y; `iso` is ISO 8601")
+    if "%Z" in form.removesuffix("%Z"):
+        raise ValueError(f"format {form!r}: %Z, a name such as CEST, is read at the end alone; write %z for an offset")
     sample = datetime(2026, 11, 22, 13, 14, 15, 160000, UTC)
     try:
         datetime.strptime(sample.strftime(form), form)

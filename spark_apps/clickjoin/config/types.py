@@ -115,6 +115,29 @@ Ids = Annotated[
 ]
 
 
+def keys_of(value: str) -> tuple[str, ...]:
+    """The keys of a path through objects alone. Errors: ValueError."""
+    path = parse_path(sound_path(value))
+    if not all(isinstance(step, str) for step in path):
+        raise ValueError(f"{value!r} leads through an element of an array; name keys alone, such as detail.events")
+    return tuple(map(str, path))
+
+
+def _through_objects(value: tuple[str, ...]) -> tuple[str, ...]:
+    for path in value:
+        keys_of(path)
+    return value
+
+
+# Fields of a record whose text is JSON.
+JsonTexts = Annotated[
+    tuple[_Text, ...],
+    Field(max_length=16),
+    BeforeValidator(listed, json_schema_input_type=_Text | list[_Text]),
+    AfterValidator(_through_objects),
+]
+
+
 def separates(value: str) -> str:
     """A separator of fields. Errors: ValueError."""
     if not value.isascii() or value in '"\r\n\0':

@@ -27,14 +27,17 @@ from clickjoin.kernel.file_bytes import (
 from clickjoin.kernel.packed import BLOCK, BrokenFile, bare_times_of, is_packed
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of, records_of
 from clickjoin.kernel.parse.envelopes import each_element
-from clickjoin.kernel.parse.fields import needed, understand
+from clickjoin.kernel.parse.fields import Understood, needed, understand
 from clickjoin.kernel.parse.json_lines import JsonParser
+from clickjoin.kernel.parse.json_texts import JsonTexts
 from clickjoin.kernel.parse.lines import (
     PASSED,
     RAW_PART,
     Block,
     Lines,
+    Segment,
     chunk_blocks,
+    column_of,
     pick,
     screen,
     split,
@@ -135,6 +138,8 @@ class LineReader:
         self.sieve = Sieve(spec.where)
         self.csv = CsvParser(header, chunk.csv, self.sieve) if chunk.csv else None
         self.json = JsonParser(needed(spec), self.sieve)
+        inside = [keys for keys in spec.texts if keys != spec.records[: len(keys)]]
+        self.texts = {are_elements: JsonTexts(inside if are_elements else spec.texts) for are_elements in (True, False)}
         self.disguise: Callable[[], str] = str
         self.bare: frozenset[str] = frozenset()
         self.first = len(self.csv.header) if self.csv else 0
@@ -148,13 +153,13 @@ class LineReader:
     def records(self, block: Block) -> Iterator[pa.RecordBatch]:
         """Records of a block, those of its lines' arrays where the source says that they lie there."""
         if self.spec.records and not self.csv and block.part is None:
-            yield from each_element(block, self.spec.records, self.read)
+            yield from each_element(block, self.spec, self.read)
             self.at = block.offset + len(block.data)
         else:
             yield from self.read(block)
 
-    def read(self, block: Block) -> Iterator[pa.RecordBatch]:
-        """Records of a block: the good ones, then the bad ones."""
+    def read(self, block: Block, are_elements: bool = False) -> Iterator[pa.RecordBatch]:
+        """Records of a block, or of elements of its lines' arrays: the good ones, then the bad ones."""
         self.at = block.offset + len(block.data)
         if block.part is not None:
             if self.sieve.quiet:
@@ -170,14 +175,14 @@ class LineReader:
             keep = np.ones(len(lines.end), np.bool_)
             keep[list(screened)] = False
             lines = pick(lines, keep)
-        segments, refused = (self.csv or self.json).parse(lines) if len(lines.end) else ([], {})
+        segments, refused, texts = self._parsed(lines, are_elements) if len(lines.end) else ([], {}, lines.text)
         bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in refused.items()]
         for segment in segments:
             found = understand(segment.columns, len(segment.rows), self.spec, self.bare)
             wrong = {int(segment.rows[row]): why for row, why in found.bad.items()}
             bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in wrong.items()]
             if len(found.rows):
-                good, misfits = self._fitting(self._good(lines, segment, found))
+                good, misfits = self._fitting(self._good(lines, texts, segment, found))
                 rows = segment.rows[found.rows]
                 bad += [(int(lines.start[rows[row]]), int(lines.end[rows[row]]), *why) for row, why in misfits.items()]
                 yield good
@@ -186,11 +191,30 @@ class LineReader:
         if bad:
             yield bad_batch(self.chunk, list(_parts(block, sorted(bad))))
 
+    def _parsed(self, lines: Lines, are_elements: bool) -> tuple[list[Segment], dict[int, tuple[str, str]], Any]:
+        """Columns of lines, what is wrong with the others by number, and the payload of each, but of CSV."""
+        if not self.csv and self.texts[are_elements].fields:
+            return self.texts[are_elements].parse(lines, self.json)
+        return *(self.csv or self.json).parse(lines), lines.text
+
     def swallowed(self) -> Iterator[pa.RecordBatch]:
-        """The header as a bad record if others lie in it; without it nothing would say that they are not read."""
-        if self.csv and self.csv.swallowed and not self.sieve.quiet:
+        """The header as a bad record if others lie in it, or it may be one: else nothing would say it is not read."""
+        if self.csv and (why := self._no_header(self.csv)) and not self.sieve.quiet:
             header = Block(0, self.csv.header)
-            yield bad_batch(self.chunk, list(_parts(header, [(0, self.first, "bad-csv", self.csv.wrong)])))
+            yield bad_batch(self.chunk, list(_parts(header, [(0, self.first, "bad-csv", why)])))
+
+    def _no_header(self, csv: CsvParser) -> str:
+        if csv.swallowed or not csv.header.strip() or self.spec.where is not None:
+            return csv.wrong if csv.swallowed else ""
+        columns = dict.fromkeys(csv.names, "")
+        keys = self.spec.primary_id if self.spec.key else ()
+        name = next((name for name in needed(self.spec) if name not in keys and column_of(columns, name) is None), None)
+        if name is None:
+            return ""
+        said = (
+            f"the file's first line names no column `{name}`; where it is a record, name the columns in source.columns"
+        )
+        return csv.wrong or said
 
     def passed_over(self) -> Iterator[pa.RecordBatch]:
         """A row that says how many records no stream has taken since this was asked last, if any: see `taken_of`."""
@@ -205,13 +229,13 @@ class LineReader:
         fine[list(wrong)] = False
         return good.filter(bool_array(fine)) if wrong else good, wrong
 
-    def _good(self, lines: Lines, segment: Any, found: Any) -> pa.RecordBatch:
+    def _good(self, lines: Lines, texts: Any, segment: Segment, found: Understood) -> pa.RecordBatch:
         rows = segment.rows[found.rows]
         if self.csv:
             payload = self.csv.payload(segment.columns)
             payload = payload if len(payload) == len(rows) else payload.take(int64_array(found.rows))
         else:
-            payload = lines.text if len(rows) == len(lines.text) else lines.text.take(int64_array(rows))
+            payload = texts if len(rows) == len(texts) else texts.take(int64_array(rows))
         count, begin = len(rows), lines.start[rows]
         times = [pa.nulls(count, _TIME) if time is None else number_array(time, _TIME)
                  for time in (found.event_time, found.primary_time)]  # fmt: skip

@@ -142,6 +142,10 @@ class DeltaReader:
         finally:
             self._still = before
 
+    def moved(self, name: str) -> None:
+        """Look at a table from now on, also where `looked_at` holds: another program has committed to it for us."""
+        self._still = self._still - {name}
+
     def look_at(self, names: Sequence[str]) -> None:
         """Look at some tables on S3 side by side; those that were not opened yet still are not."""
         if not is_on_s3(self._root):

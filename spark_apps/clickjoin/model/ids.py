@@ -120,10 +120,10 @@ class RecordSpec:
     `primary_time` are `embedded`, `uuid7` or the name of a column, and the forms say how its text is written if not as
     ISO 8601; `primary_time` is None where the primary event is only known to lie within a time range.
     `typed`: columns of the output whose values have to fit their types. `records`: keys to an array in each line whose
-    elements are the records. `where`: which records are the stream's; None where all are.
-    `bare_times`: times of Parquet that name no zone are in that of their form. `key`: `primary_id` are no columns of an
-    id, but of the key that both streams are matched by: `all` of them, or the `first` that is set; a record without
-    it has an empty one.
+    elements are the records. `texts`: keys to fields of a record, or around that array, whose text is JSON.
+    `where`: which records are the stream's; None where all are. `bare_times`: times of Parquet that name no zone are in
+    that of their form. `key`: `primary_id` are no columns of an id, but of the key that both streams are matched by:
+    `all` of them, or the `first` that is set; a record without it has an empty one.
     """
 
     event_id: tuple[str, ...]
@@ -137,6 +137,7 @@ class RecordSpec:
     primary_form: TimeForm | None = None
     typed: tuple[TypedColumn, ...] = ()
     records: tuple[str, ...] = ()
+    texts: tuple[tuple[str, ...], ...] = ()
     where: Where | None = None
     bare_times: bool = False
     key: Literal["", "all", "first"] = ""

@@ -39,8 +39,9 @@ def elements_of(record: dict[str, Any], array: tuple[str, ...]) -> list[dict[str
 def array_of_records(objects: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """The path of an array that holds the records, where most objects have one and none an id beside it.
 
-    Where few have one, its elements are like the other objects. Below other objects it is one of records if each has a
-    time, and nothing outside of it is called an id: else it is a list within an event, such as a cart's items.
+    Where few have one, its elements are like the other objects. It is one of records if each has a time (below no other
+    object, if nothing beside it has one), and nothing outside of it is called an id: else it is a list within an event,
+    such as a cart's items.
     """
     paths = _arrays(objects)
     return next((path for path in sorted(paths, key=len) if _are_records(_holders(objects, path), path)), ())
@@ -50,10 +51,18 @@ def array_within(objects: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """The path of an array whose elements have times and ids of their own, although there are ids beside it."""
     for path in sorted(_arrays(objects), key=len):
         columns = columns_of([one for record in objects for one in elements_of(record, path)])
-        own = any(is_named_id(name) and distinct_share(texts(values)) >= _UNIQUE for name, values in columns.items())
+        own = any(is_named_id(name) and _differ(values) for name, values in columns.items())
         if own and _have_times(_holders(objects, path), path):
             return path
     return ()
+
+
+def _differ(values: Sequence[Any]) -> bool:
+    """Whether a column's values tell records apart, though they be floats, which are no ids yet."""
+    known = [
+        str(value) if isinstance(value, float) else text for value, text in zip(values, texts(values), strict=True)
+    ]
+    return distinct_share(known) >= _UNIQUE
 
 
 def require_no_maps(place: str, objects: Sequence[dict[str, Any]]) -> None:
@@ -93,7 +102,15 @@ def _holders(objects: Sequence[dict[str, Any]], path: tuple[str, ...]) -> list[d
 
 def _are_records(objects: Sequence[dict[str, Any]], array: tuple[str, ...]) -> bool:
     names = {keys[-1] for record in objects for keys in _values_beside(record, array)}
-    return not any(map(is_named_id, names)) and (len(array) == 1 or _have_times(objects, array))
+    if any(map(is_named_id, names)):
+        return False
+    return _have_times(objects, array) or (len(array) == 1 and not _has_time_beside(objects, array))
+
+
+def _has_time_beside(objects: Sequence[dict[str, Any]], array: tuple[str, ...]) -> bool:
+    """Whether the objects themselves have a time: so they are events, and the array is a list within each."""
+    columns = columns_of([{key: value for key, value in record.items() if key != array[0]} for record in objects])
+    return any(as_time(name, values) for name, values in columns.items())
 
 
 def _values_beside(record: dict[str, Any], array: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

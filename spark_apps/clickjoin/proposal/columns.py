@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -23,11 +24,20 @@ FORMS = (
     "%Y%m%dT%H%M%SZ",
 )  # fmt: skip
 _EARLIEST, _LATEST = (round(datetime(year, 1, 1, tzinfo=UTC).timestamp() * MICROS) for year in (2000, 2100))
+_OF_LATE = [
+    [round(datetime(year, 1, 1, tzinfo=UTC).timestamp() * unit) for year in (2015, 2030)] for unit in (1_000, MICROS)
+]
 _TIME_NAME = re.compile(r"(^|[^a-z])(ts|time|timestamp|date|datetime|at|when|created|occurred|micros|millis|epoch)"
                         r"([^a-z]|$)|time|_at$|_ts$", re.IGNORECASE)  # fmt: skip
 _ID_NAME = re.compile(r"(^|[^a-z])(id|ids|uuid|guid|key|seq|nr)([^a-z]|$)|id$", re.IGNORECASE)
-_FRACTION = re.compile(r"-?\d+\.\d+")
+_FRACTION = re.compile(r"-?\d+[.,]\d+")
 _NEARLY = 0.95
+_NAMED_ZONE = re.compile(r"\d ?([A-Z]{3,5})$")
+# Zones whose names of their own are looked for behind times.
+_ZONES = (
+    "Europe/Berlin", "Europe/London", "Europe/Athens", "Europe/Lisbon", "America/New_York", "America/Chicago",
+    "America/Denver", "America/Los_Angeles", "Asia/Tokyo", "Asia/Kolkata", "Australia/Sydney",
+)  # fmt: skip
 _BARE = re.compile(r"\d[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$")
 _TIME_OF_DAY = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 
@@ -36,7 +46,8 @@ _TIME_OF_DAY = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 class Time:
     """A column of times: whether its name says so, its form if it is not ISO 8601 or a number, and other forms.
 
-    `bare`: it is text that names no zone. `mixed`: besides texts of the form there are ISO 8601 or numbers.
+    `bare`: it is text that names no zone. `mixed`: besides texts of the form there are ISO 8601 or numbers. `zone`: the
+    one whose names (CET, CEST) stand behind the times. `by_value`: numbers, of which nothing but their size says so.
     """
 
     name: str
@@ -46,6 +57,8 @@ class Time:
     micros: tuple[int | None, ...]
     bare: bool = False
     mixed: bool = False
+    zone: str = ""
+    by_value: bool = False
 
 
 def is_named_id(name: str) -> bool:
@@ -88,15 +101,51 @@ def as_time(name: str, values: Sequence[Any]) -> Time | None:
     if not given or any(isinstance(value, dict | list) for value in given):
         return None
     if all(isinstance(value, int | float) or str(value).replace(".", "", 1).isdigit() for value in given) and not named:
-        return None
+        return Time(name, False, None, (), _micros(values, None), by_value=True) if _are_of_late(given) else None
     usual = _micros(values, None)
     if _fits(usual, len(values)):
         return Time(name, named, None, (), usual, bool(_BARE.search(str(given[0]))))
-    tried = {form: _micros(values, form) for form in FORMS if _fits(_micros(given[:50], form), len(given[:50]))}
+    zone = _zone_of(given)
+    forms = [f"{form} %Z" for form in ("%Y-%m-%d %H:%M:%S", *FORMS)] if zone else FORMS
+    tried = {
+        form: _micros(values, form, zone) for form in forms if _fits(_micros(given[:50], form, zone), len(given[:50]))
+    }
     fitting = [form for form, micros in tried.items() if _fits(micros, len(values))]
     if fitting:
-        return Time(name, named, fitting[0], tuple(fitting[1:]), tried[fitting[0]])
+        return Time(name, named, fitting[0], tuple(fitting[1:]), tried[fitting[0]], zone=zone)
     return _of_two_forms(name, values, usual) if named and any(usual) else None
+
+
+def _are_of_late(numbers: Sequence[Any]) -> bool:
+    """Whether nearly all are milliseconds or microseconds of the last years: no other numbers lie there alone.
+
+    Not nanoseconds: ids that are made of time and a counter lie among those.
+    """
+    found = map(_number, numbers)
+    return sum(low <= number <= high for number in found for low, high in _OF_LATE) >= _NEARLY * len(numbers)
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _zone_of(values: Sequence[Any]) -> str:
+    """The first zone that has all names which stand behind texts; empty where none does, or few have one."""
+    found = [match[1] for value in values if (match := _NAMED_ZONE.search(str(value)))]
+    names = set(found) - {"UTC", "GMT"}
+    if not names or len(found) < _NEARLY * len(values):
+        return ""
+    return next(
+        (
+            zone
+            for zone in _ZONES
+            if names <= {datetime(2026, month, 1, tzinfo=ZoneInfo(zone)).tzname() for month in (1, 7)}
+        ),
+        "",
+    )
 
 
 def _of_two_forms(name: str, values: Sequence[Any], usual: Sequence[int | None]) -> Time | None:
@@ -131,10 +180,10 @@ def date_and_time(columns: Mapping[str, Sequence[Any]], times: Sequence[Time]) -
     return None
 
 
-def _micros(values: Sequence[Any], form: str | None) -> tuple[int | None, ...]:
+def _micros(values: Sequence[Any], form: str | None, zone: str = "") -> tuple[int | None, ...]:
     known = [at for at, value in enumerate(values) if value is not None]
     array = text_array([str(values[at]) for at in known], pa.string())
-    micros, fine = micros_of(array) if form is None else micros_by(array, TimeForm((form,), "UTC"))
+    micros, fine = micros_of(array) if form is None else micros_by(array, TimeForm((form,), zone or "UTC"))
     found: list[int | None] = [None] * len(values)
     for at, micro, good in zip(known, micros.tolist(), fine.tolist(), strict=True):
         found[at] = micro if good and _plausible(micro) else None

@@ -11,6 +11,7 @@ _SEPARATORS = ",;\t|"
 _FIELDS, _COMMENT = "#Fields:", "#"
 _DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d\d/\d\d|\d\d:\d\d")
 _FIRST = 20  # lines of a file by which its separator is known
+_TITLES = 6  # lines, at most, before one is to name the columns
 
 Row = list[str]
 
@@ -30,12 +31,15 @@ def read_csv(files: Sequence[Sequence[str]], each: int) -> CsvSample:
         return _w3c(files, fields.removeprefix(_FIELDS).split(), each)
     separator = _separator([lines[:_FIRST] for lines in files])
     parsed = [list(_rows(lines, separator)) for lines in files]
+    banners = _banners(parsed)
+    parsed = [rows[above:] for rows, above in zip(parsed, banners, strict=True)]
     headers = [found for rows in parsed if (found := next(filter(None, rows), None))]
     if not headers:
         return CsvSample([], {}, sum(map(len, parsed)))
     headed = _are_headers(headers)
     names = headers[0] if headed else [f"column{at + 1}" for at in range(len(headers[0]))]
-    records, bad, misfits = list[tuple[tuple[str, str], ...]](), 0, 0
+    named = not headed or any(banners)  # then a line that names them is one more line that is no record
+    records, bad, misfits = list[tuple[tuple[str, str], ...]](), sum(banners) + headed * named * len(parsed), 0
     for rows in parsed:
         own = next(filter(None, rows), names) if headed else names
         for row in rows[1 : each + 1] if headed else rows[:each]:
@@ -45,10 +49,24 @@ def read_csv(files: Sequence[Sequence[str]], each: int) -> CsvSample:
                 bad += 1
                 misfits += row is not None and len(row) != len(own)
     written: dict[str, Any] = {} if separator == "," else {"separator": separator}
-    written |= {} if headed else {"columns": tuple(names)}
+    written |= {"columns": tuple(names)} if named else {}
     # Quotes that have no end on their lines mostly have one further down.
     odd = sum(line.count('"') % 2 for lines in files for line in lines)
     return CsvSample(records, written | ({"multiline": True} if odd > 2 * misfits else {}), bad)
+
+
+def _banners(files: Sequence[Sequence[Row | None]]) -> list[int]:
+    """How many lines (titles, comments) stand above the header in each file; none where headers differ."""
+    found = [_above(rows) for rows in files]
+    heads = {tuple(rows[above] or ()) for rows, above in zip(files, found, strict=True) if rows}
+    return found if len(heads) == 1 else [0] * len(files)
+
+
+def _above(rows: Sequence[Row | None]) -> int:
+    widths = [len(row) for row in rows[:_FIRST] if row]
+    usual = max(set(widths), key=widths.count, default=0)
+    titled = (at for at, row in enumerate(rows[:_TITLES]) if row and len(row) == usual and _is_header(row))
+    return next(titled, 0) if usual > 1 else 0
 
 
 def _w3c(files: Sequence[Sequence[str]], names: Sequence[str], each: int) -> CsvSample:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from clickjoin.config import OfPipeline
+from clickjoin.config import Files, OfPipeline
 from clickjoin.config.sections import Registry
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.field_path import FieldPath, parse_path, path_text
@@ -21,6 +21,7 @@ from clickjoin.proposal.columns import as_time, type_of
 from clickjoin.proposal.guess import Choice, Guess, guess_one
 from clickjoin.proposal.logs import Log, look
 from clickjoin.proposal.one_log import divided, narrowed
+from clickjoin.proposal.texts import within
 from clickjoin.schemas import JOINED
 from clickjoin.sources.shared_files import REMEDY, SHARED, said, shared_files
 
@@ -55,6 +56,7 @@ def propose(primary: str, foreign: str, folder: Path, called: str = "clicks") ->
     foreign_fields = {name: choice for name, choice in found.foreign.items() if name != "identity"}
     streams = {"primary": found.primary, "foreign": foreign_fields}
     choices = {f"{name}.{field}": choice for name, fields in streams.items() for field, choice in fields.items()}
+    logs = _only_used(logs, streams)
     lines = [
         "# Proposed from the logs by `clickjoin init --from-logs`. Check what is not sure, then `clickjoin validate`.",
         f"pipeline: {called}",
@@ -90,6 +92,38 @@ def _retention(primary_time: Any) -> Iterator[str]:
             yield f"retention: {{primary: {span_text(back + kept)}}}  # lookback, and {span_text(kept)} for late clicks"
 
 
+def _only_used(logs: Mapping[str, Log], streams: Mapping[str, Mapping[str, Choice]]) -> dict[str, Log]:
+    """The logs without those fields of JSON in which nothing lies that is proposed: they stay texts."""
+    used = {
+        name: [column for one in fields.values() for column in _columns(one.value)] for name, fields in streams.items()
+    }
+    shared = len(logs) == 2 and len({log.source for log in logs.values()}) == 1
+    every = [column for columns in used.values() for column in columns]
+    return {name: _with_used(log, every if shared else used[name]) for name, log in logs.items()}
+
+
+def _with_used(log: Log, used: Collection[str]) -> Log:
+    around = log.source.keys_of_records if isinstance(log.source, Files) else ()
+    kept = [text for text, keys in log.texts.items()
+            if keys == around[: len(keys)] or any(within(name, [keys]) for name in used)]  # fmt: skip
+    dropped = {text: keys for text, keys in log.texts.items() if text not in kept}
+    if not dropped:
+        return log
+    columns = {name: values for name, values in log.columns.items() if not within(name, list(dropped.values()))}
+    return replace(log.with_texts(kept), columns=columns | dict.fromkeys(dropped, ["{}"] * log.rows))
+
+
+def _columns(value: Any) -> Iterator[str]:
+    """Columns that a proposed value names: an id's, a time's, a key's, a condition's."""
+    if isinstance(value, dict):
+        named = value.get("column") or value.get("on") or list(value)
+        yield from named.values() if isinstance(named, dict) else [named] if isinstance(named, str) else named
+    elif isinstance(value, tuple):
+        yield from value
+    else:
+        yield str(value)
+
+
 def propose_one(stream: str, folder: Path, called: str = "events") -> Proposal:
     """Look at the logs of one stream, and write a file for a pipeline that publishes each of its events once.
 
@@ -99,6 +133,7 @@ def propose_one(stream: str, folder: Path, called: str = "events") -> Proposal:
     found = guess_one(log)
     identity = found.get("identity")
     fields = {name: choice for name, choice in found.items() if name != "identity"}
+    log = _only_used({"stream": log}, {"stream": fields})["stream"]
     lines = [
         "# Proposed from the logs by `clickjoin init --stream`. Check what is not sure, then `clickjoin validate`.",
         f"pipeline: {called}",
@@ -122,7 +157,8 @@ def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
     part = _PARTS[name]
     bad = f", {log.bad:,} lines are no records" if log.bad else ""
     yield f"{name}:  # {part}; {log.rows:,} records were sampled{bad}"
-    source = log.source.model_dump(exclude_none=True, exclude_defaults=True, exclude={"kind", "lake", "json_columns"})
+    left = {"kind", "lake"} | ({"json_columns"} if isinstance(log.source, OfPipeline) else set())
+    source = log.source.model_dump(exclude_none=True, exclude_defaults=True, exclude=left, by_alias=True)
     written = (f"{key}: {_listed(value)}" for key, value in {"kind": log.source.kind, **source}.items())
     yield f"  source: {{{', '.join(written)}}}"
     for field, choice in fields.items():
@@ -132,7 +168,7 @@ def _stream(name: str, log: Log, fields: dict[str, Choice]) -> Iterator[str]:
 def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iterator[str]:
     match = [streams["foreign"]["match"]] if "match" in streams["foreign"] else []
     used = {
-        name: {column for choice in (*fields.values(), *match) for column in _named(choice.value)}
+        name: {column for choice in (*fields.values(), *match) for column in _columns(choice.value)}
         for name, fields in streams.items()
     }
     columns = proposed_columns(logs, used)
@@ -143,15 +179,6 @@ def _output(logs: dict[str, Log], streams: dict[str, dict[str, Choice]]) -> Iter
         yield f"    {flow(name)}: {flow({'from': source, 'type': kind})}"
     if columns:
         yield "  records: both  # keep the whole records as JSON too: none | foreign | primary | both"
-
-
-def _named(value: Any) -> tuple[str, ...]:
-    if isinstance(value, dict):
-        column = value.get("column") or value.get("on")
-        if isinstance(column, dict):
-            return tuple(column.values())
-        return tuple(column) if isinstance(column, list) else (str(column),)
-    return value if isinstance(value, tuple) else (str(value),)
 
 
 def flow(value: Any) -> str:

@@ -49,9 +49,11 @@ def guess(primary: Log, foreign: Log) -> Guess:
     """Propose ids, times and the look-up of two logs; `identity` in `foreign` where its sender stamps events again."""
     ids, named = id_columns(primary), id_columns(foreign)
     lookup = lookup_of(ids, named)
-    primary_id = Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else own_id(ids)
+    primary_id = (
+        Choice(lookup[0], *_of_lookup(lookup, ids, named)) if lookup else own_id(ids, avoid=_numbers_of_time(primary))
+    )
     at_primary, micros = time_of(primary, ids, primary_id.value)
-    foreign_id = own_id(named, avoid=lookup[1] if lookup else ())
+    foreign_id = own_id(named, avoid=(*(lookup[1] if lookup else ()), *_numbers_of_time(foreign)))
     if "FILL_IN" in foreign_id.value:
         foreign_id = id_sent_again(foreign, named, avoid=lookup[1] if lookup else ()) or foreign_id
     at_foreign, event_micros = time_of(foreign, named, foreign_id.value)
@@ -64,6 +66,7 @@ def guess(primary: Log, foreign: Log) -> Guess:
             why = f"{foreign_id.why}; {moved:,} ids come with more than one time, and count once for each"
             foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
+    primary_id, foreign_id, names = _with_floats(primary, foreign, primary_id, foreign_id, names)
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
     at_named = _primary_time(foreign, at_primary, found)
     if (column := _column_of(at_named)) and column == _column_of(at_foreign):
@@ -74,6 +77,17 @@ def guess(primary: Log, foreign: Log) -> Guess:
         {"event_id": primary_id, "event_time": at_primary},
         {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named} | identity,
     )
+
+
+def _with_floats(primary: Log, foreign: Log, *found: Choice) -> Iterator[Choice]:
+    """What is not known, with the columns that could say it if they held no floats."""
+    names = [f"{stream}.{name}" for stream, log in (("primary", primary), ("foreign", foreign)) for name in log.floats]
+    said = (
+        f"; {', '.join(names[:3])}: numbers with a point (1.0), which are no ids: write integers or text"
+        if names
+        else ""
+    )
+    return (replace(one, why=one.why + said) if "FILL_IN" in one.value else one for one in found)
 
 
 def _column_of(time: Choice) -> Any:
@@ -96,8 +110,19 @@ def id_columns(log: Log) -> Ids:
     return {
         name: found
         for name, values, found in columns
-        if any(found) and (is_named_id(name) or not (is_fraction(found) or as_time(name, values)))
+        if any(found) and (is_named_id(name) or not (is_fraction(found) or _is_time(name, values)))
     }
+
+
+def _is_time(name: str, values: Sequence[Any]) -> bool:
+    time = as_time(name, values)
+    return time is not None and not time.by_value  # an order's number, which others name, may be when it was made
+
+
+def _numbers_of_time(log: Log) -> tuple[str, ...]:
+    """Columns that are no ids unless others name them."""
+    found = {name: as_time(name, values) for name, values in log.columns.items() if not is_named_id(name)}
+    return tuple(name for name, time in found.items() if time and time.by_value)
 
 
 def keys_of(ids: Ids, names: Sequence[str]) -> list[tuple[str, ...] | None]:
@@ -117,8 +142,9 @@ def lookup_of(ids: Ids, named: Ids) -> Lookup | None:
                 continue
             share, spread = _agreement(keys_of(ids, keys), keys_of(named, names))
             # A number of few values is found among any numbers. Of columns that agree equally well, one that is named
-            # like an id comes first.
+            # like an id comes first, and before others one that is an id of each record.
             score = share + min(spread, _WIDE) + 0.01 * sum(is_named_id(name) for name in (*keys, *names)) / count
+            score += distinct_share(keys_of(ids, keys))
             best = max(best, (score, (keys, names)), key=lambda item: item[0]) if share > 0.1 else best
         if best[1]:
             return best[1]
@@ -212,7 +238,8 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
         return Choice("FILL_IN", GUESS, "no column looks like a time"), ()
     if all(time.form is None for time in found) and (parted := date_and_time(log.columns, found)):
         return Choice({"column": list(parted.names)}, LIKELY, "date and time of day are two columns"), parted.micros
-    found.sort(key=lambda time: (not time.named, bool(time.others), -len(set(time.micros))))
+    # One in a field's JSON is the event's own; one beside it tells when that was sent on.
+    found.sort(key=lambda time: (not time.named, bool(time.others), not log.opens(time.name), -len(set(time.micros))))
     others = ", ".join(time.name for time in found[1:4])
     sure = LIKELY if others or not found[0].named else SURE
     return _time_choice(found[0], sure, f"; other times are in {others}" if others else ""), found[0].micros
@@ -229,9 +256,12 @@ def _time_choice(time: Time, sure: str, more: str) -> Choice:
     if time.form is None:
         bare = f"; it names no zone: UTC, unless {{column: {time.name}, zone: …}} says another" if time.bare else ""
         return Choice(time.name, LIKELY if time.bare and sure == SURE else sure, why + bare)
-    zone = {} if "%z" in time.form else {"zone": "UTC"}
+    zone = {} if "%z" in time.form else {"zone": time.zone or "UTC"}
     doubt = f"; it could also be {time.others[0]}" if time.others else ""
-    doubt += "; say which zone its clock is in" if zone else ""
+    if time.zone:
+        doubt += f"; the zones' names behind them are those of {time.zone}, or of another one with the same clock"
+    else:
+        doubt += "; say which zone its clock is in" if zone else ""
     form: Any = [ISO, time.form] if time.mixed else time.form
     return Choice({"column": time.name, "format": form, **zone}, GUESS if time.others else LIKELY, f"{why}{doubt}")
 
@@ -282,7 +312,8 @@ _MOSTLY = 0.3  # of the records of a stream with repeats, so many have an id of 
 def guess_one(log: Log) -> dict[str, Choice]:
     """Propose `event_id`, `event_time` and, where an id comes with several times, `identity`."""
     ids = id_columns(log)
-    event_id = _id_of_one(ids)
+    times = _numbers_of_time(log)
+    event_id = _id_of_one({name: values for name, values in ids.items() if name not in times})
     event_time, micros = time_of(log, ids, event_id.value)
     if isinstance(event_time.value, str) and event_time.value in ("embedded", "uuid7"):
         return {"event_id": event_id, "event_time": event_time}

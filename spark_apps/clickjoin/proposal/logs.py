@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import iglob
 from itertools import islice
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 from clickjoin.config import Delta, Files, OfPipeline
 from clickjoin.config.streams import PIPELINE
+from clickjoin.config.types import keys_of
 from clickjoin.kernel.content import LONGEST, other_than_text
 from clickjoin.kernel.file_bytes import plain_blocks, read_at
 from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
@@ -31,6 +33,7 @@ from clickjoin.proposal.arrays import (
     require_no_maps,
 )
 from clickjoin.proposal.csv_sample import read_csv
+from clickjoin.proposal.texts import opened, within
 from clickjoin.sources.open import open_source, opened_log
 
 _BLOCK = 1 << 18
@@ -41,10 +44,11 @@ _LOOK = Budget(10**9, 1 << 40)
 _OTHER_BYTES = re.compile("[\udc80-\udcff]")  # as `_lines` gives what is not UTF-8
 _FEW_ODD = 0.05
 _FEW_REPEATS = 0.8  # of records that are different, or more
+_SENT_AGAIN = 3  # copies of a record, at most, are one that was sent again
 _ANY = RecordSpec(
     ("event_id",), "event_time", (), None, 0, 1 << 62, 1 << 30
 )  # how no record is read: all are looked at
-T = TypeVar("T")
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,33 @@ class Log:
     bad: int
     is_csv: bool = False
     within: Log | None = None
+
+    @property
+    def texts(self) -> dict[str, tuple[str, ...]]:
+        """Fields whose text is JSON, as the source names them, and their keys."""
+        if isinstance(self.source, Files):
+            return {text: keys_of(text) for text in self.source.json_texts}
+        return {name: (name,) for name in self.source.json_columns} if self.source.kind == "delta" else {}
+
+    def with_texts(self, names: Sequence[str]) -> Log:
+        """The same with these alone."""
+        field = "json_texts" if isinstance(self.source, Files) else "json_columns"
+        return replace(self, source=self.source.model_copy(update={field: tuple(names)}))
+
+    @property
+    def floats(self) -> list[str]:
+        """Columns in which some values are whole numbers with a point: ids, perhaps, that a program keeps as floats."""
+        return [
+            name
+            for name, values in self.columns.items()
+            if any(isinstance(value, float) for value in values)
+            and all(float(value).is_integer() for value in values if isinstance(value, int | float))
+            and not any(isinstance(value, str | dict | list) for value in values)
+        ]
+
+    def opens(self, name: str) -> bool:
+        """Whether a column lies in a field whose text is JSON."""
+        return bool(self.texts) and within(name, list(self.texts.values()))
 
 
 def look(pattern: str, most: int, lake: str) -> Log:
@@ -153,7 +184,9 @@ def _of_table(source: Delta | OfPipeline, most: int) -> Log:
         text or raw.decode()
         for text, raw in zip(*(found[name].to_pylist() for name in ("payload", "raw")), strict=True)
     ]
-    return replace(_of_json(source.path, lines[:most]), source=source)
+    log = _of_json(source.path, lines[:most], deep=False)
+    texts = [keys[0] for keys in log.texts.values()]
+    return replace(log, source=source).with_texts(texts) if source.kind == "delta" else replace(log, source=source)
 
 
 def _lines(path: str, most: int) -> Iterator[str]:
@@ -186,22 +219,41 @@ def _filled(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _once(records: Sequence[T]) -> Sequence[T]:
-    """Each record once, where few come again: what was written twice says nothing of what tells events apart."""
-    once = list(dict.fromkeys(records))
+    """Each record once, where few come again: what was sent twice says nothing of what tells events apart.
+
+    What comes again and again, such as a sign of life, is a record of its own kind, and stays.
+    """
+    left = Counter(records)
+    left = Counter({record: count if count > _SENT_AGAIN else 1 for record, count in left.items()})
+    once = []
+    for record in records:
+        left[record] -= 1
+        once += [record] if left[record] >= 0 else []
     return once if len(once) >= _FEW_REPEATS * len(records) else records
 
 
-def _of_json(pattern: str, lines: Sequence[str]) -> Log:
+def _of_json(pattern: str, lines: Sequence[str], *, deep: bool = True) -> Log:
+    """Objects as a log, with the texts in them that are JSON; unless `deep`, those of fields of their own alone."""
     parsed = [_object(line) for line in _once(lines)]
     objects = [record for record in parsed if record is not None]
     require_no_maps(pattern, objects)
+    objects, around = opened(objects, **({} if deep else {"rounds": 1, "deepest": 1}))
     array = array_of_records(objects)
     inside = () if array else array_within(objects)
 
-    def log_of(path: tuple[str, ...], within: Log | None = None) -> Log:
-        source = Files(kind="files", path=pattern, records=path_text(path) if path else None)
-        records = [element for record in objects for element in elements_of(record, path)]
-        return Log(source, columns_of(records), len(records), parsed.count(None), within=within)
+    def log_of(path: tuple[str, ...], inner: Log | None = None) -> Log:
+        records, more = [element for record in objects for element in elements_of(record, path)], around
+        if path:
+            records, more = opened(records)
+            more = (*(keys for keys in around if keys == path[: len(keys)]), *more)
+        written = {"records": path_text(path)} if path else {}
+        source = Files.model_validate(
+            {"kind": "files", "path": pattern, "json": tuple(map(path_text, more)), **written}
+        )
+        columns = columns_of(records)
+        first = [name for name in columns if within(name, more)]  # the records; what is around them, carries them
+        columns = {name: columns[name] for name in (*first, *(name for name in columns if name not in set(first)))}
+        return Log(source, columns, len(records), parsed.count(None), within=inner)
 
     return log_of(array, log_of(inside) if inside else None)
 

@@ -166,7 +166,7 @@ def _unfolded(primary: Log, foreign: Log) -> tuple[Log, Log]:
     found = guess(primary, foreign)
     if foreign.within and any(map(one_of_several, (found.foreign["event_id"], found.foreign["primary_id"]))):
         tried = guess(primary, foreign.within).foreign
-        if not any(map(one_of_several, (tried["event_id"], tried["primary_id"]))):
+        if not one_of_several(tried["primary_id"]):  # an id that is to be named is better than one of several
             foreign = foreign.within
     if primary.within and one_of_several(found.primary["event_id"]):
         primary = primary.within if lookup_of(id_columns(primary.within), id_columns(foreign)) else primary

@@ -62,7 +62,7 @@ def export(
         for name, (head, paths) in zip(names, heads.items(), strict=True):
             with partial[name].open("wb") as log:
                 log.write(head + _blank())
-                done.append(_write(log, _pieces(delta, batches, wanted, paths)))
+                done.append(_write(log, _pieces(delta, batches, wanted, paths), head))
         for name in names:
             partial[name].rename(name)
     except OSError as error:
@@ -125,12 +125,15 @@ class _Written(NamedTuple):
     without_bytes: int
 
 
-def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]]) -> _Written:
+def _write(log: BinaryIO, pieces: Iterator[dict[str, Any]], head: bytes) -> _Written:
+    """What the pieces hold, but the header (`head`), which stands before them, where it is in quarantine too."""
     reasons: Counter[str] = Counter()
     empty, ended = 0, True
     for row in pieces:
         if not row["raw"]:
             empty += 1
+            continue
+        if row["raw"] == head:
             continue
         if not row["part"]:  # a record begins; the one before may have been the last of its file, without an end
             log.write(b"" if ended else b"\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _NEAR = timedelta(days=1)  # around the time that is looked for, where another spelling of the id may lie
 _ALIKE = 3  # other spellings that are named
+_MARKS = r"[-{}]"
+_ROUNDED = r"^[0-9]{16,19}$"  # what a floating-point number cannot hold
 
 
 def why_unjoined(pipeline: Pipeline, delta: DeltaReader, event: Mapping[str, Any]) -> str:
@@ -126,20 +129,34 @@ def _at_a_time(wanted: str, named: datetime | None, times: Sequence[datetime]) -
 def _otherwise_spelt(
     delta: DeltaReader, absent: Sequence[tuple[str, datetime]]
 ) -> dict[tuple[str, datetime | None], list[str]]:  # fmt: skip
-    """By id and time those ids that have landed within a day of it and differ only in case or blanks."""
+    """By id and time those ids that have landed within a day of it and are the same in another spelling."""
     found: dict[str, set[tuple[str, datetime]]] = defaultdict(set)
-    folded = {name.strip().lower() for name, _ in absent}
+    names = [name for name, _ in absent]
+    folded = dict(zip(names, _folded(pa.array(names, pa.string())).to_pylist(), strict=True))
+    wanted = pa.array(sorted(set(folded.values())), pa.string())
     for low, high in _days([at for _, at in absent]):
         where = [("event_time", ">=", low), ("event_time", "<=", high)]
         for batch in delta.batches("primary", where, ["event_id", "event_time"]):
-            same = pc.utf8_lower(pc.utf8_trim_whitespace(batch["event_id"]))
-            rows = batch.filter(pc.is_in(same, pa.array(sorted(folded), same.type)))
-            for name, at in zip(rows["event_id"].to_pylist(), rows["event_time"].to_pylist(), strict=True):
-                found[name.strip().lower()].add((name, at))
+            same = _folded(batch["event_id"].cast(pa.string()))
+            among = pc.is_in(same, wanted)
+            rows, keys = batch.filter(among), same.filter(among).to_pylist()
+            for name, at, key in zip(rows["event_id"].to_pylist(), rows["event_time"].to_pylist(), keys, strict=True):
+                found[key].add((name, at))
     return {
-        (name, near): sorted({other for other, at in found[name.strip().lower()] if abs(at - near) <= _NEAR})
+        (name, near): sorted({other for other, at in found[folded[name]] if abs(at - near) <= _NEAR})
         for name, near in absent
     }
+
+
+def _folded(ids: pa.Array) -> pa.Array:
+    """Ids without what programs change in them: case, blanks, a UUID's dashes, zeros of a number, its last digits."""
+    plain = pc.utf8_normalize(pc.utf8_lower(pc.utf8_trim_whitespace(ids)), "NFC")
+    plain = pc.replace_substring_regex(plain, _MARKS, "")
+    for pattern in (r"^0+([0-9])", r"^([0-9]+)\.0+$"):
+        plain = pc.replace_substring_regex(plain, pattern, r"\1")
+    rounds = pc.match_substring_regex(plain, _ROUNDED)
+    as_floats = pc.if_else(rounds, plain, "0").cast(pa.float64()).cast(pa.string())
+    return pc.if_else(rounds, as_floats, plain)
 
 
 def _days(times: Sequence[datetime]) -> list[tuple[datetime, datetime]]:
@@ -157,7 +174,9 @@ def _not_landed(wanted: str, alike: Sequence[str]) -> str:
     said = f"Its primary event {wanted!r} has not landed"
     if alike:
         others = ", ".join(map(repr, alike[:_ALIKE]))
-        return f"{said}, but {others} has: ids are compared as they stand, with case and blanks"
+        if re.fullmatch(_ROUNDED, wanted) and all(re.fullmatch(_ROUNDED, other) for other in alike):
+            return f"{said}, but {others} has: a program that keeps ids as floats has rounded one; let it send text"
+        return f"{said}, but {others} has: ids are compared as they stand, with case, blanks, dashes and zeros"
     return said
 
 

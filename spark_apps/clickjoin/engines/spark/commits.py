@@ -136,6 +136,7 @@ class Commits:
             nonces.append(uuid.uuid4().hex)
             try:
                 with failpoint.around_commit(tables.path(name)), turn(self.spark):
+                    tables.moved(name)
                     write(nonces[-1])
                 return self._done(name, before, nonces, txn)
             except Exception as error:

@@ -1,8 +1,8 @@
 """CSV lines to columns, and to JSON payloads; all values are text. Runs on executors, and where batches are planned.
 
-The first line of the file names the columns, if the source does not. Fields are split by a separator and quoted by `"`,
-doubled inside. A record is one line, unless quoted fields may hold line ends; those over several are parsed one by one,
-so that none can swallow another.
+The first line of the file that is not blank names the columns, if the source does not. Fields are split by a separator
+and quoted by `"`, doubled inside. A record is one line, unless quoted fields may hold line ends; those over several are
+parsed one by one, so that none can swallow another.
 
 A quote opens a field only where the field begins; inside, two quotes are one, and one closes the field, so that a
 separator or the line's end follows. A record where something else follows, or that has no end within `MOST` bytes, has
@@ -129,7 +129,7 @@ class CsvForm(NamedTuple):
 
 
 class CsvParser:
-    """Parses blocks of lines of a file with this header line (bytes, with its line ending; empty if it has none).
+    """Parses blocks of lines of a file with this header (bytes, as `header_of` gives them; empty if it has none).
 
     `sieve`: which records are taken; by default all. `wrong`: why none is; `swallowed`: since the header holds them.
     """
@@ -142,13 +142,13 @@ class CsvParser:
             self._read_header(header)
 
     def _read_header(self, header: bytes) -> None:
+        line = header.removeprefix(BOM).rstrip(b"\r\n").rpartition(b"\n")[2]  # without blank ones before it
         try:
-            line = header.removeprefix(BOM).decode().rstrip("\r\n")
-            rows = list(csv.reader([line], delimiter=self.form.separator, strict=True))
+            rows = list(csv.reader([line.decode()], delimiter=self.form.separator, strict=True))
             self.names = rows[0] if rows else []
         except (UnicodeDecodeError, csv.Error) as error:
             # A quoted name may hold a CR; one that stands elsewhere ends what was written as a line.
-            self.swallowed = b"\r" in header.rstrip(b"\r\n")
+            self.swallowed = b"\r" in line
             self.wrong = CR_ALONE if self.swallowed else f"the file's first line is no header: {error}"
         if not header.endswith(b"\n") or not self.names:
             self.wrong = self.wrong or "the file's first line is no header: it is empty or has no end"
@@ -303,11 +303,14 @@ def _escaped(values: Any) -> Any:
 
 
 def header_of(blocks: Iterable[bytes]) -> bytes:
-    """The first line of a file, with its end; longer than any header it is cut, and then is none."""
-    held = b""
+    """A file's bytes to the end of its first line that is not blank; cut where no header is so long, and then none."""
+    held, start = b"", 0
     for block in blocks:
         held += block
-        end = held.find(b"\n") + 1
-        if end or len(held) > HEADER:
-            return held[: end or HEADER]
+        while end := held.find(b"\n", start) + 1:
+            if held[start:end].removeprefix(BOM).strip(b" \t\r\n"):
+                return held[:end]
+            start = end
+        if len(held) > HEADER:
+            return held[:HEADER]
     return held

@@ -7,26 +7,27 @@ executors.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import int64_array, to_numpy
+from clickjoin.kernel.parse.json_scan import elements
+from clickjoin.kernel.parse.json_texts import NoJson, unfolded
 from clickjoin.kernel.parse.lines import BOM, RAW_PART, Block, split
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from clickjoin.model.ids import RecordSpec
+
     Ints = npt.NDArray[np.int64]
+    Batches = Iterator[pa.RecordBatch]
 
 _BASE = 1  # where a block begins: at 0 a byte order mark would be taken off, as off a file
-_SPACE = " \t\n\r"
-_Scan = Callable[[str, int], tuple[Any, int]]  # a value that begins there, and where it ends
 
 
 class _Piece(NamedTuple):
@@ -37,17 +38,23 @@ class _Piece(NamedTuple):
     end: int
 
 
-def each_element(
-    block: Block, path: tuple[str, ...], read: Callable[[Block], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
-    """What `read` makes of the elements of the arrays at `path` in a block of whole lines, each as a line.
+def each_element(block: Block, spec: RecordSpec, read: Callable[[Block, bool], Iterator[pa.RecordBatch]]) -> Batches:
+    """What `read` makes of the elements of the arrays at `spec.records` in a block of whole lines, each as a line.
 
-    Columns in and out: RECORDS_DDL.
+    It is asked for the elements, and for the lines that hold none. Columns in and out: RECORDS_DDL.
     """
     lines = split(block)
-    pieces: list[_Piece] = []
+    pieces: dict[bool, list[_Piece]] = {True: [], False: []}
     for start, end in zip(lines.start.tolist(), lines.end.tolist(), strict=True):
-        pieces += _pieces(block.data[start:end], block.offset + start, path)
+        line = block.data[start:end]
+        text = line.removeprefix(BOM) if block.offset + start == 0 else line
+        found = list(_pieces(text, block.offset + start, len(line), spec))
+        pieces[bool(found)] += found or [_Piece(text.strip(), block.offset + start, block.offset + end)]
+    for are_elements, some in pieces.items():
+        yield from _read_of(some, lambda whole, of=are_elements: read(whole, of))  # type: ignore[misc]
+
+
+def _read_of(pieces: list[_Piece], read: Callable[[Block], Iterator[pa.RecordBatch]]) -> Batches:
     if not pieces:
         return
     sizes = np.array([len(piece.data) for piece in pieces], np.int64)
@@ -71,73 +78,24 @@ def _placed(batch: pa.RecordBatch, starts: Ints, places: Ints) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
 
 
-def _pieces(line: bytes, offset: int, path: tuple[str, ...]) -> Iterator[_Piece]:
-    text = line.removeprefix(BOM) if offset == 0 else line
-    found = elements(text, path)
-    if not found:
-        yield _Piece(text.strip(), offset, offset + len(line))
-        return
-    mark = len(line) - len(text)
-    edges = [0, *(mark + start for start, _ in found[1:]), len(line)]
-    for (start, end), (low, high) in zip(found, pairwise(edges), strict=True):
-        yield _Piece(text[start:end], offset + low, offset + high)
+def _pieces(text: bytes, offset: int, size: int, spec: RecordSpec) -> Iterator[_Piece]:
+    """The elements of a line (`text`, without a byte order mark) that has `size` bytes in the file."""
+    if len(text) - text.endswith(b"\n") > spec.max_record:
+        return  # however the file was cut into blocks, it is one record that is too long
+    whole = _unfolded(text, [keys for keys in spec.texts if keys == spec.records[: len(keys)]])
+    found = elements(whole, spec.records)
+    mark = size - len(text)
+    edges = [0, *(mark + start for start, _ in found[1:]), size]
+    for (start, end), (low, high) in zip(found, pairwise(edges), strict=bool(found)):
+        yield _Piece(whole[start:end], offset + low, offset + high)
 
 
-def elements(line: bytes, path: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Where the elements of the array at a path lie in a JSON object; empty where there is none, or it is no JSON."""
-    text = line.decode("latin-1")  # a character a byte: what JSON is made of is ASCII
-    scan = json.JSONDecoder(strict=False).raw_decode  # what is made here travels to no executor
+def _unfolded(line: bytes, fields: Sequence[tuple[str, ...]]) -> bytes:
+    """A line whose array of records lies in a field's text; as it is where there is none."""
     try:
-        at = _skipped(text, 0)
-        for key in path:
-            at = _member(text, at, key.encode().decode("latin-1"), scan)
-        return _elements(text, at, scan)
-    except (ValueError, StopIteration, IndexError, RecursionError):
-        return []
-
-
-def _member(text: str, at: int, key: str, scan: _Scan) -> int:
-    """Where the value of a key begins in the object that begins here. Errors: ValueError, StopIteration, IndexError."""
-    found = -1
-    at = _after(text, at, "{")
-    while text[at] != "}":
-        name, at = scanstring(text, _after(text, at, '"', skip=False), False)
-        at = _after(text, _skipped(text, at), ":")
-        if name == key and found >= 0:
-            raise ValueError(key)  # named twice
-        found = at if name == key else found
-        at = _next(text, scan(text, at)[1], "}")
-    if found < 0:
-        raise ValueError(key)
-    return found
-
-
-def _elements(text: str, at: int, scan: _Scan) -> list[tuple[int, int]]:
-    found = []
-    at = _after(text, at, "[")
-    while text[at] != "]":
-        end = scan(text, at)[1]
-        found.append((at, end))
-        at = _next(text, end, "]")
-    return found
-
-
-def _next(text: str, at: int, close: str) -> int:
-    """Behind a comma, or at the closing bracket."""
-    at = _skipped(text, at)
-    return at if text[at] == close else _after(text, at, ",")
-
-
-def _after(text: str, at: int, mark: str, *, skip: bool = True) -> int:
-    if text[at] != mark:
-        raise ValueError(mark)
-    return _skipped(text, at + 1) if skip else at + 1
-
-
-def _skipped(text: str, at: int) -> int:
-    while text[at] in _SPACE:
-        at += 1
-    return at
+        return unfolded(line.decode(), fields).encode() if fields else line
+    except (UnicodeError, NoJson):
+        return line
 
 
 _DEEPEST = 8

@@ -39,6 +39,10 @@ _MIDNIGHT = re.compile(r"[T ]24:00(:00(\.0+)?)?(?=$|Z|[+-])")
 SECONDS, MILLIS, MICROS = 10**11, 10**14, 10**17  # below which size a number is in this unit; nanoseconds above
 
 
+ZONE_NAME = "%Z"  # at a form's end: strptime itself knows the names of the host's own zone alone
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
 def micros_of(values: Any) -> tuple[Ints, Mask]:
     """Microseconds since 1970 of n times (text, integers or floats), and which of them are times."""
     if isinstance(values, pa.ChunkedArray):
@@ -79,9 +83,25 @@ def _by_form(text: str, form: str, zone: ZoneInfo) -> int | None:
     if form == ISO:
         return _date(text, zone)
     try:
+        if form.endswith(ZONE_NAME):
+            return _by_zone_name(text, form, zone)
         return _micros(datetime.strptime(text, form), zone)
     except (ValueError, OverflowError):
         return None
+
+
+def _by_zone_name(text: str, form: str, zone: ZoneInfo) -> int | None:
+    """A time with one of the zone's names behind it (CET, CEST), which says which one of an hour that comes twice.
+
+    UTC and GMT are understood in any zone; other names are none. Errors: ValueError, OverflowError.
+    """
+    local = text.rstrip(_LETTERS)
+    name = text[len(local) :].upper()
+    naive = datetime.strptime(local.rstrip(), form.removesuffix(ZONE_NAME).rstrip())
+    if name in ("UTC", "GMT", "Z"):
+        return micros_of_moment(naive.replace(tzinfo=UTC))
+    both = (naive.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    return next((micros_of_moment(moment) for moment in both if (moment.tzname() or "").upper() == name), None)
 
 
 def _micros(moment: datetime, zone: tzinfo) -> int:

@@ -1,0 +1,123 @@
+"""What was wrong or left open for the logs of card terminals, and for the telemetry of a game."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from clickjoin.config import load
+from clickjoin.proposal.columns import as_time
+from clickjoin.proposal.file import propose
+from clickjoin.report.validate import validate
+from tests.unit.proposal_bench import lines
+
+BERLIN = ZoneInfo("Europe/Berlin")
+CHANGE = datetime(2026, 10, 24, 23, 0, tzinfo=UTC)  # an hour before clocks go back
+
+
+def local(at: datetime) -> str:
+    """As terminals print it, with the name of the zone."""
+    here = at.astimezone(BERLIN)
+    return f"{here:%d.%m.%Y %H:%M:%S} {here.tzname()}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder for two logs."""
+    for name in ("first", "then"):
+        (tmp_path / name).mkdir()
+    return tmp_path
+
+
+def test_card_terminals(folder: Path) -> None:
+    """An amount is no id, though it has a comma and is nearly unique; the zone's names say which hour is meant."""
+    rng = random.Random(4)
+    paid = [
+        (CHANGE + timedelta(seconds=11 * n), f"{amount / 100:.2f}".replace(".", ","), f"{rng.randrange(10**12):012d}")
+        for n, amount in enumerate(rng.sample(range(100, 99_999), 600))
+    ]
+    again = paid[:590] + [(at, paid[0][1], number) for at, _, number in paid[590:]]  # some cost as much as another
+    (folder / "first" / "a.csv").write_text(
+        "Zeit;Betrag;RRN\n" + "".join(f"{local(at)};{amount};{number}\n" for at, amount, number in again)
+    )
+    booked = [(f"{n:09d}", *rest) for n, rest in enumerate(again[::2])]
+    (folder / "then" / "c.csv").write_text(
+        "Stand;;;\nNr;Betrag;RRN;gebucht am\n"
+        + "".join(
+            f"{number};{amount};{rrn};{local(at + timedelta(seconds=400))}\n" for number, at, amount, rrn in booked
+        )
+    )
+    (folder / "p.yaml").write_text(propose("first/*", "then/*", folder).text)
+    found = load(folder / "p.yaml")
+    assert found.foreign
+    assert found.primary
+    assert (found.primary.event_id, found.foreign.primary_id) == (("RRN",), ("RRN",))
+    assert str(found.primary.event_time) == "Zeit as %d.%m.%Y %H:%M:%S %Z in Europe/Berlin"
+    seen = validate(found)
+    assert seen.matches
+    assert (seen.problems, seen.matches.found) == ([], len(booked))
+    times = {key.event_id: key.event_time for key in seen.samples["primary"].keys}
+    assert times == {number: round(at.timestamp() * 1e6) for at, _, number in again}
+
+
+@pytest.mark.parametrize("floats", [False, True])
+def test_a_games_telemetry(folder: Path, floats: bool) -> None:
+    """Times by their values; lists within an event are none of events; floats are named, and taken for no id."""
+    rng, start = random.Random(4), 1_795_000_000_000_000
+    teams = [{"name": "a", "who": [7]}, {"name": "b"}]
+    games: list[dict[str, Any]] = [
+        {"game": {"id": rng.getrandbits(62)}, "us": start + n * 10**6, "teams": teams} for n in range(300)
+    ]
+    lines(folder / "first" / "g.json", games)
+    kills, count = [], 0
+    for _ in range(90):
+        events = []
+        for _ in range(rng.randrange(2, 9)):
+            game, count = rng.choice(games), count + 1
+            number = float(count) if floats else count
+            events.append({"eid": number, "t": game["us"] + rng.randrange(1, 10**8), "game": game["game"]["id"]})
+        kills.append({"session": {"id": rng.getrandbits(60), "events": events}})
+    lines(folder / "then" / "k.json", kills)
+    proposal = propose("first/*", "then/*", folder)
+    values = {name: choice.value for name, choice in proposal.choices.items()}
+    assert (values["primary.event_id"], values["primary.event_time"]) == (("game.id",), "us")
+    assert (values["foreign.primary_id"], values["foreign.event_time"]) == (("game",), "t")
+    assert values["foreign.event_id"] == (("FILL_IN",) if floats else ("eid",))
+    assert ("foreign.eid: numbers with a point" in proposal.choices["foreign.event_id"].why) == floats
+    if not floats:
+        (folder / "p.yaml").write_text(proposal.text)
+        seen = validate(load(folder / "p.yaml"))
+        assert seen.matches
+        assert (seen.problems, seen.matches.found) == ([], count)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_time"),
+    [
+        ([1_795_000_000_000 + n for n in range(9)], True),
+        ([str(1_795_000_000_000_000 + n) for n in range(9)], True),
+        ([1_795_000_000 + n for n in range(9)], False),  # seconds are as other numbers are
+        ([1_795_000_000_000_000_000 + n for n in range(9)], False),  # as are ids of a time and a counter
+        ([4_006_381_333_931 + n for n in range(9)], False),
+        (["²", 10**400, 1], False),
+    ],
+)
+def test_numbers_that_are_times_without_a_name(values: list[Any], is_time: bool) -> None:
+    found = as_time("x", values)
+    assert (found is not None and not found.named) == is_time
+
+
+def test_an_id_that_is_made_of_the_time(folder: Path) -> None:
+    """A number of milliseconds is an id where the other log names it."""
+    start = 1_795_000_000_000
+    lines(folder / "first" / "o.json", [{"ticket": start + 37 * n, "at": start / 1000 + n} for n in range(300)])
+    paid = [{"pay_id": n, "ticket": start + 37 * n, "at": start / 1000 + n + 9} for n in range(90)]
+    lines(folder / "then" / "p.json", paid)
+    values = {name: choice.value for name, choice in propose("first/*", "then/*", folder).choices.items()}
+    assert (values["primary.event_id"], values["foreign.primary_id"]) == (("ticket",), ("ticket",))
+    assert (values["primary.event_time"], values["foreign.event_time"]) == ("at", "at")
