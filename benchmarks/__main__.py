@@ -50,6 +50,7 @@ WHOLE = {
     "catchup": "--outage 7200 --rate 1000",
     "many": "--pipelines 30 --rate 100 --seconds 120",
     "cluster": "--clicks 250000 1000000 --turns 2",
+    "attribution": "--orders 1000000 --touches 4000000",
 }
 
 

@@ -213,6 +213,8 @@ def main(arguments: list[str]) -> int:
     print("| | seconds | clickjoin takes |\n| --- | --- | --- |")
     for name, took in seconds.items():
         print(f"| {name} | {took} | {seconds['clickjoin'] / took:.2f} times |")
+    few, many = fresh.values()
+    print(f"\n{chosen.fresh:,} fresh orders beside ten times the touches: {many / few:.2f} times")
     save(chosen.out, {**vars(chosen), "out": "", "seconds": seconds, "beside": fresh, "machine": about})
     return 0
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from clickjoin.cli.examples import EXAMPLES
+
 from .feeder import Entry
 from .lake import OUTCOMES, Lake
-
-OWN_LOGS = ".venv/bin/clickjoin init --config shop.yaml --from-logs 'CLICKS/*' --primary 'QUERIES/*'"
 
 
 def telling_click(lake: Lake, entries: Sequence[Entry]) -> tuple[str, str]:
@@ -41,7 +41,7 @@ def next_steps(lake: Lake, entries: Sequence[Entry], pipeline: Path, stack: str 
         "look at what it left:",
         f"  export CLICKJOIN_CONFIG={shown(pipeline)}",
         *(f"  .venv/bin/clickjoin {command:{width}}  # {what}" for command, what in commands.items()),
-        "your own logs: " + OWN_LOGS,
+        f"your own logs: .venv/bin/clickjoin {EXAMPLES['init']}",
         stack or "`make demo KEEP=1` leaves Spark and Airflow up, with the status page in its UI",
     ]
 

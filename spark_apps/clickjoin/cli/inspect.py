@@ -254,7 +254,7 @@ def gx(
     if to and edited:
         raise ConfigError("--to and --from: both are given", remedy="Fetch the project, edit it, then put it back")
     if offline and not to:
-        raise ConfigError("--offline: there are no pages to make so", remedy="Give --to: the Data Docs are built there")
+        raise ConfigError("--offline: there are no pages to rewrite", remedy="Give --to: the Data Docs are built there")
     found: dict[str, object] = {"project": place.root_of(pipeline)}
     if to:
         files, docs = place.fetch(pipeline, to)

@@ -126,17 +126,16 @@ def waiting(found: dict[str, Any]) -> Iterator[str]:
     yield f"{count}: none is due before {next_due}, so this drain ends; `clickjoin run` or `retry` tries them then"
 
 
-_PLACES = ("joined", "filtered", "unjoinable", "forgotten", "expired", "pending")
-
-
 def _sums(found: dict[str, Any]) -> str:
     """Whether a drain's sums agree, and what was counted."""
     if not found["ok"]:
         return "something is wrong: see above"
     if "accounts" not in found:
         return "nothing was counted (--no-check)"
+    from clickjoin.report.accounts import OUTCOMES  # with Spark, which whoever has counted has loaded
+
     counts = found["accounts"]
-    parts = [f"{counts[name]:,} {name}" for name in _PLACES if counts[name]]
+    parts = [f"{counts[name]:,} {name}" for name in OUTCOMES if counts[name]]
     return f"the sums agree: {counts['accepted']:,} ids accepted = {' + '.join(parts) or '0'}; none lost, none twice"
 
 

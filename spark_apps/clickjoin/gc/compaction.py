@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.gc.behind import NOT_BEHIND, Behind, processing_behind
+from clickjoin.kernel.parquet_rows import MATCH_KEY
 from clickjoin.lake import clock
 from clickjoin.lake.maintenance import Heap, heaps
 from clickjoin.lake.vacuum import Needed, clean_log, remove_filters, vacuum
@@ -49,7 +50,7 @@ def maintain(
     for table in ALL:
         if not lake.delta.exists(table.name):
             continue
-        order = "match_key" if pipeline.match and table is PRIMARY else claims_order(by_id=pipeline.by_id)
+        order = MATCH_KEY if pipeline.match and table is PRIMARY else claims_order(by_id=pipeline.by_id)
         places = _due(pipeline, heaps(lake.delta, table.name, order), now, crowd)
         results = [lake.rewrite(table.name, place, order) for place in places]
         files = done.rewritten[table.name] = sum(result or 0 for result in results)

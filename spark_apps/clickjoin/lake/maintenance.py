@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.kernel.parquet_rows import MATCH_KEY
+
 if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
     from clickjoin.schemas import Table
-from clickjoin.lake.delta_reader import DeltaReader
 
 LARGE = 32 << 20  # bytes of a file that is left as it is: old rows are not written again for the sake of a few new ones
 # Of the output, which is for readers of its own: files that are rewritten, and what they are made to, in bytes. Two of
 # the former fit into one of the latter, so that whatever is due to be rewritten can be.
 LARGE_OUTPUT, OUTPUT_FILE = 64 << 20, 128 << 20
 _ANY_FILE = 1 << 30
-_SORTED = (("registry", "event_time"), ("registry", "event_id"), ("primary", "match_key"))
+_SORTED = (("registry", "event_time"), ("registry", "event_id"), ("primary", MATCH_KEY))
 
 
 def is_sorted(name: str, order: str) -> bool:

@@ -99,11 +99,12 @@ class Project:
 
     def idle(self) -> list[str]:
         """Suites of which there are expectations that no checkpoint runs, such as one that was renamed."""
-        held, run = self._held("validation_definitions"), set[Any]()
+        held, theirs, run = self._held("validation_definitions"), self.theirs(), set[Any]()
         for checkpoint in self._held("checkpoints").values():
             with suppress(LookupError, TypeError):  # one that is broken says so when it is run
                 run |= {held[one["name"]]["suite"]["name"] for one in checkpoint["validation_definitions"]}
-        return [name for name in self.theirs() if name not in run and self._held("expectations")[name]["expectations"]]
+        suites = self._held("expectations")
+        return [name for name in theirs if name not in run and suites[name]["expectations"]]
 
     def _held(self, kind: str) -> dict[str, Any]:
         """The files of a kind that are JSON, by name."""
