@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
@@ -64,11 +64,33 @@ def test_a_table_that_spark_has_put_back(make: Make, table: str) -> None:
     world = _restored(make, table)
     _sql(world, "OPTIMIZE {}", table)
     newest = _versions(world, table)
-    with pytest.raises(LakeError, match=rf"{table}: its version \d+ is a RESTORE by another program"):
+    with pytest.raises(LakeError, match=rf"{table}: its version \d+ is a RESTORE or an overwrite by another program"):
         world.work("west")
     world.end()
     undo = next(version for version in range(newest, 0, -1) if _operation(world, table, version) == "RESTORE") - 1
     _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {undo}", table)
+    world.work("west")
+    assert oracle.faults(world.folder, world.tables, copies=2) == {}
+
+
+@pytest.mark.parametrize("table", some(["registry", "joined"], 1))
+def test_an_older_state_that_is_written_over_a_table(make: Make, table: str) -> None:
+    """By another engine than the one that RESTORE is a statement of: the same rows are gone, and it is undone alike."""
+    world = make()
+    world.queries(Q)
+    for name in ("a", "b"):
+        world.clicks(click(name, 10, Q))
+        world.work()
+    newest = _versions(world, table)
+    older = DeltaTable(str(world.tables / table), version=newest - 1).to_pyarrow_table()
+    write_deltalake(str(world.tables / table), older, mode="overwrite")
+    world.clicks(click("c", 12, Q))
+    for replica in ("main", "west"):
+        with pytest.raises(LakeError, match=rf"{table}: its version {newest + 1} is a RESTORE or an overwrite"):
+            world.work(replica)
+    world.end()
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {newest}", table)
+    world.work()
     world.work("west")
     assert oracle.faults(world.folder, world.tables, copies=2) == {}
 
