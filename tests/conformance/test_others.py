@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.conformance.runs import Known, Make, carried, compare, undisturbed
 from tests.conformance.scenarios import BY_ID, JOIN, Q, Scenario, Step, events
 from tests.conformance.world import BASE, HOUR, World, click
 from tests.sampled import some
+from tests.spark.bench import crash_at
 
 KNOWN: Known = {}
 SHORT = {**BY_ID, "registry": {**BY_ID["registry"], "retention": "3h", "bucket": "1h"}, "verify": {"window": "1h"}}
@@ -202,6 +204,24 @@ def test_a_feature_that_is_set_while_it_runs(make: Make) -> None:
     world.work()
     assert oracle.faults(world.folder, world.tables) == {}
     assert sorted(row["event_id"].split(":")[0] for row in oracle.rows(world.tables, "joined")) == ["a", "b"]
+
+
+def test_batches_that_a_table_is_to_forget_while_it_runs(make: Make) -> None:
+    """A batch that has failed once it was published is not published again: what says so is refused before it goes."""
+    world = make()
+    world.queries(Q)
+    world.clicks(click("a", 10, Q), click("b", 20, Q))
+    with crash_at(world.engine().lake, "joined", after=True):
+        world.work()
+    setting = "'delta.setTransactionRetentionDuration' = 'interval 0 seconds'"
+    _sql(world, f"ALTER TABLE {{}} SET TBLPROPERTIES ({setting})", "joined")
+    time.sleep(1.1)
+    with pytest.raises(FeatureRefused, match="setTransactionRetentionDuration") as refused:
+        world.work()
+    for statement in refused.value.statements:
+        world.spark.sql(statement).collect()
+    world.work()
+    assert oracle.faults(world.folder, world.tables) == {}
 
 
 def _by_id(make: Make, fields: Any) -> World:
