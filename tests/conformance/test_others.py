@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import time
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
@@ -20,6 +21,7 @@ from tests.conformance.runs import Known, Make, carried, compare, undisturbed
 from tests.conformance.scenarios import BY_ID, JOIN, Q, Scenario, Step, events
 from tests.conformance.world import BASE, HOUR, World, click
 from tests.sampled import some
+from tests.spark.bench import crash_at
 
 KNOWN: Known = {}
 SHORT = {**BY_ID, "registry": {**BY_ID["registry"], "retention": "3h", "bucket": "1h"}, "verify": {"window": "1h"}}
@@ -64,11 +66,33 @@ def test_a_table_that_spark_has_put_back(make: Make, table: str) -> None:
     world = _restored(make, table)
     _sql(world, "OPTIMIZE {}", table)
     newest = _versions(world, table)
-    with pytest.raises(LakeError, match=rf"{table}: its version \d+ is a RESTORE by another program"):
+    with pytest.raises(LakeError, match=rf"{table}: its version \d+ is a RESTORE or an overwrite by another program"):
         world.work("west")
     world.end()
     undo = next(version for version in range(newest, 0, -1) if _operation(world, table, version) == "RESTORE") - 1
     _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {undo}", table)
+    world.work("west")
+    assert oracle.faults(world.folder, world.tables, copies=2) == {}
+
+
+@pytest.mark.parametrize("table", some(["registry", "joined"], 1))
+def test_an_older_state_that_is_written_over_a_table(make: Make, table: str) -> None:
+    """By another engine than the one that RESTORE is a statement of: the same rows are gone, and it is undone alike."""
+    world = make()
+    world.queries(Q)
+    for name in ("a", "b"):
+        world.clicks(click(name, 10, Q))
+        world.work()
+    newest = _versions(world, table)
+    older = DeltaTable(str(world.tables / table), version=newest - 1).to_pyarrow_table()
+    write_deltalake(str(world.tables / table), older, mode="overwrite")
+    world.clicks(click("c", 12, Q))
+    for replica in ("main", "west"):
+        with pytest.raises(LakeError, match=rf"{table}: its version {newest + 1} is a RESTORE or an overwrite"):
+            world.work(replica)
+    world.end()
+    _sql(world, f"RESTORE TABLE {{}} TO VERSION AS OF {newest}", table)
+    world.work()
     world.work("west")
     assert oracle.faults(world.folder, world.tables, copies=2) == {}
 
@@ -180,6 +204,24 @@ def test_a_feature_that_is_set_while_it_runs(make: Make) -> None:
     world.work()
     assert oracle.faults(world.folder, world.tables) == {}
     assert sorted(row["event_id"].split(":")[0] for row in oracle.rows(world.tables, "joined")) == ["a", "b"]
+
+
+def test_batches_that_a_table_is_to_forget_while_it_runs(make: Make) -> None:
+    """A batch that has failed once it was published is not published again: what says so is refused before it goes."""
+    world = make()
+    world.queries(Q)
+    world.clicks(click("a", 10, Q), click("b", 20, Q))
+    with crash_at(world.engine().lake, "joined", after=True):
+        world.work()
+    setting = "'delta.setTransactionRetentionDuration' = 'interval 0 seconds'"
+    _sql(world, f"ALTER TABLE {{}} SET TBLPROPERTIES ({setting})", "joined")
+    time.sleep(1.1)
+    with pytest.raises(FeatureRefused, match="setTransactionRetentionDuration") as refused:
+        world.work()
+    for statement in refused.value.statements:
+        world.spark.sql(statement).collect()
+    world.work()
+    assert oracle.faults(world.folder, world.tables) == {}
 
 
 def _by_id(make: Make, fields: Any) -> World:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -115,10 +116,15 @@ def test_offsets_are_where_people_look(joined: Made, topics: Topics) -> None:
     assert (step["table"], step["path"], step["offset"]) == ("foreign", f"{name}/1", 2)
     state = JournalReader(bench.engine.lake.delta, "bench", "main", "join").load()
     (partition,) = {name for name in state.offsets["foreign"] if name.endswith("/1")}
-    last = LastRecord(partition, f"{name}/1", 5, 40, "x")
-    resumed = open_source(bench.pipeline.foreign.source).resume(last)
+    last = LastRecord(partition, f"{name}/1", 5, 40, click("w", 9, LATE)["event_id"])
+    source, spec = (
+        open_source(bench.pipeline.foreign.source),
+        bench.pipeline.spec("foreign", int(bench.clock.now * 1e6)),
+    )
+    resumed = source.resume(last, spec)
     assert resumed
     assert resumed.payload["next"] == 6
+    assert source.resume(replace(last, event_id="x"), spec) is None, "another message lies in its place"
 
 
 @in_full

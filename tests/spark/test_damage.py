@@ -190,6 +190,17 @@ def test_a_torn_commit(bench: Bench, name: str, content: bytes) -> None:
     whole(bench, "d")
 
 
+@pytest.mark.parametrize("name", some(("foreign", "journal", "findings"), 1))
+def test_a_pointer_beyond_the_end_of_a_log(bench: Bench, name: str) -> None:
+    """No engine opens the table: the logs are looked at, and made whole, before anything is read."""
+    pointer = folder(bench, name) / "_delta_log" / "_last_checkpoint"
+    pointer.write_text('{"version":999,"size":3}')
+    with pytest.raises(LakeError, match="names checkpoint 999, which is not there"):
+        verify(bench)
+    repair(bench)
+    whole(bench)
+
+
 def overwrite(bench: Bench, name: str, version: int) -> None:
     """Put another commit in the place of one, as a rename does."""
     entry = folder(bench, name) / "_delta_log" / f"{version:020}.json"

@@ -30,6 +30,7 @@ from clickjoin.verification.verify import Verifier, Wanted
 from tests.sampled import in_full, some
 from tests.spark.bench import NOON, Bench, click, query
 from tests.spark.count import agrees
+from tests.spark.hand import Hand
 
 TODAY = Day(date(2026, 3, 1))
 NEXT_DAY = moment(int((NOON + 86400) * MICROS))
@@ -84,6 +85,18 @@ def test_a_day_from_open_to_closed_and_changed_late(bench: Bench) -> None:
     last = order(engine)  # c was given up, and its query has come
     assert (last["joined"], last["unjoinable"], last["revision"], last["changed"]) == (4, 0, 2, True)
     assert agrees(bench)
+
+
+def test_a_closed_date_with_as_many_rows_that_are_others(bench: Bench) -> None:
+    """A row went and another came between two looks: their number is that with which it was closed."""
+    bench.clock.now = AFTER
+    assert order(bench.engine, forced="for a test")["state"] == "closed"
+    assert changed(bench.pipeline, bench.engine.lake.delta, NEXT_DAY) == []
+    hand = Hand(bench)
+    row = hand.rows("joined", "a")[0]
+    hand.delete("joined", "a")
+    hand.add("joined", row, event_id=row["event_id"].replace("a:", "x:"))
+    assert changed(bench.pipeline, bench.replica("main").lake.delta, NEXT_DAY) == [str(TODAY)]
 
 
 def test_a_date_with_events_that_never_find_their_primary(bench: Bench) -> None:

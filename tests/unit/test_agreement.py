@@ -13,7 +13,7 @@ import pytest
 from clickjoin.agreement.check import refusal, require_agreement
 from clickjoin.agreement.facts import Facts, Sequence, gather, keys
 from clickjoin.agreement.noted import note
-from clickjoin.agreement.rules import FORGETFUL, OLD_JOURNAL, OLD_TABLE, TORN, disagreements
+from clickjoin.agreement.rules import OLD_JOURNAL, OLD_TABLE, TORN, disagreements
 from clickjoin.dispatcher.committed import CommittedTxns
 from clickjoin.dispatcher.journal import Journal
 from clickjoin.engines.arrow import ArrowTables
@@ -135,12 +135,6 @@ def test_a_torn_log_comes_before_all_else() -> None:
     found = disagreements(facts(SEEN | {"joined": 9}, registry=log))
     assert [(one.kind, one.table) for one in found] == [(TORN, "registry")]
     assert "/lake/p/registry/_delta_log/00000000000000000010.json: is empty" in str(refusal(found))
-
-
-def test_transactions_that_delta_forgets() -> None:
-    txns = {"p/main/join": 4}
-    log = TableLog(10, "id", {"delta.setTransactionRetentionDuration": "interval 1 day"}, txns)
-    assert kinds(facts(SEEN, registry=log)) == {(FORGETFUL, "registry")}
 
 
 def test_sequences_of_this_pipeline_alone() -> None:

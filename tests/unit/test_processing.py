@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -156,6 +157,21 @@ def test_an_output_that_was_put_back_is_refused_and_a_rebuild_says_the_same(tmp_
     process(None, out.pipeline, "", said.append, 0, rebuild=True)
     assert out.signals() == before
     assert len([line for line in said if "put-aside" in line]) == 5
+
+
+def test_signals_that_another_program_has_put_back(tmp_path: Path) -> None:
+    """Batches go on as if they were there: the next process refuses, too, until they are."""
+    out = two_batches(tmp_path)
+    out.drain()
+    wanted = by_text(out.signals())
+    table = DeltaTable(next(tmp_path.rglob("process/signals")))
+    newest = table.version()
+    table.restore(newest - 1)
+    with pytest.raises(LakeError, match=rf"signals: its version {newest + 1} is a RESTORE .*process --rebuild"):
+        out.drain()
+    table.restore(newest)
+    out.drain()
+    assert by_text(out.signals()) == wanted
 
 
 def test_a_process_from_before_a_rebuild_commits_no_more(tmp_path: Path) -> None:

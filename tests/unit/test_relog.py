@@ -140,3 +140,14 @@ def test_a_rebuilt_table_goes_on_after_the_one_that_was_put_aside(batches: Batch
     with pytest.raises(LakeReplaced):
         idle.version("registry")
     assert delta.commit_txn_only("registry", Txn("p/main/join", NEWEST + 1))
+
+
+def test_two_that_are_put_aside_in_one_second(batches: Batches) -> None:
+    batches.run(1, HELD)
+    with moving_tables(batches.delta, "a test") as folders:
+        asides = [Path(folders.put_aside(name, NOON)).name for name in ("registry", "journal")]
+        Path(batches.pipeline.root, asides[0]).rename(Path(batches.pipeline.root, "registry"))
+        shutil.copytree(Path(batches.pipeline.root, "registry"), Path(batches.pipeline.root, asides[0]))
+        again = Path(folders.put_aside("registry", NOON)).name
+    assert again == f"{asides[0]}-1"
+    assert look(batches.pipeline.root, again) is not None

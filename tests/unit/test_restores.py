@@ -14,9 +14,12 @@ from clickjoin.lake.restores import RESTORE, Restores
 from clickjoin.model.errors import LakeError, LakeReplaced
 
 
-def _entry(operation: str, added: Iterable[str] = (), removed: Iterable[str] = (), **more: Any) -> bytes:
-    changes = operation != "OPTIMIZE"
-    actions: list[Any] = [{"commitInfo": {"operation": operation, "operationParameters": {}}}]
+def _entry(
+    operation: str, added: Iterable[str] = (), removed: Iterable[str] = (), mode: str = "", **more: Any
+) -> bytes:
+    changes = operation != "OPTIMIZE" and mode != "rearranged"
+    said = {"mode": "Overwrite"} if mode else {}
+    actions: list[Any] = [{"commitInfo": {"operation": operation, "operationParameters": said}}]
     actions += [{"add": {"path": path, "dataChange": changes}} for path in added]
     actions += [{"remove": {"path": path, "dataChange": changes}} for path in removed]
     actions += [more] if more else []
@@ -33,6 +36,25 @@ def _newest(*entries: bytes) -> int:
 def test_rows_that_went() -> None:
     assert _newest(_entry("WRITE", "a"), _entry("WRITE", "b"), _entry("RESTORE", removed="b")) == 3
     assert _newest(_entry("WRITE", "ab"), _entry("RESTORE", removed="b"), _entry("WRITE", "c")) == 2
+
+
+@pytest.mark.parametrize(("operation", "mode"), [("WRITE", "over"), ("CLONE", ""), ("CREATE OR REPLACE TABLE", "")])
+def test_an_older_state_that_is_written_over_the_newer(operation: str, mode: str) -> None:
+    went = (_entry("WRITE", "ab"), _entry(operation, "A", "ab", mode=mode))
+    assert _newest(*went, _entry("WRITE", "c")) == 2
+    assert _newest(*went, _entry("WRITE", txn={"appId": RESTORE, "version": 2})) == 0
+
+
+def test_an_overwrite_is_undone() -> None:
+    went = (_entry("WRITE", "ab"), _entry("WRITE", "A", "ab", mode="over"), _entry("WRITE", "c"))
+    assert _newest(*went[:2], _entry("RESTORE", "ab", "A")) == 0
+    assert _newest(went[0], _entry("CLONE", "A", "ab"), _entry("RESTORE", "ab", "A")) == 0
+    assert _newest(*went, _entry("RESTORE", "ab", "Ac")) == 4, "with what was committed since"
+
+
+def test_an_overwrite_that_moves_rows_alone() -> None:
+    assert _newest(_entry("WRITE", "ab"), _entry("WRITE", "o", "ab", mode="rearranged")) == 0
+    assert _newest(_entry("WRITE", "o", mode="over")) == 0, "of an empty table"
 
 
 def test_another_writers_removal_is_none() -> None:
@@ -73,7 +95,7 @@ def test_a_torn_entry_is_no_restore(tmp_path: Path) -> None:
     followed.follow(followed.path, 0)
     followed.follow(followed.path, 2)
     (log / f"{3:020}.json").write_bytes(_entry("RESTORE", removed="b"))
-    with pytest.raises(LakeError, match="its version 3 is a RESTORE by another program"):
+    with pytest.raises(LakeError, match="its version 3 is a RESTORE or an overwrite by another program"):
         followed.follow(followed.path, 3)
     (log / f"{4:020}.json").write_bytes(_entry("RESTORE", "b"))
     followed.follow(followed.path, 4)

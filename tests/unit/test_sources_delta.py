@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -346,13 +347,14 @@ def test_after_a_record_that_has_landed(path: Path) -> None:
     reader.next()
     row = reader.rows()[0]
     last = LastRecord(row["source_partition"], row["path"], row["offset"], 1, row["event_id"])
-    offset = reader.source.resume(last)
+    offset = reader.source.resume(last, SPEC)
     assert offset
     reader.offsets = {offset.partition: offset}
     assert reader.next() == ["c"]
     unknown = LastRecord("another", row["path"], row["offset"], 1, "b")
-    assert reader.source.resume(unknown) is None
-    assert reader.source.resume(LastRecord(first["source_partition"], "", 5, 1, "a")) is None
+    assert reader.source.resume(unknown, SPEC) is None
+    assert reader.source.resume(LastRecord(first["source_partition"], "", 5, 1, "a"), SPEC) is None
+    assert reader.source.resume(replace(last, event_id="x"), SPEC) is None, "another row lies in its place"
 
 
 def test_changes_that_the_table_records(path: Path) -> None:

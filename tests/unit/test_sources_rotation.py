@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from clickjoin.model.errors import SourceError
-from clickjoin.model.split import Budget
-from tests.unit.sources_bench import Feed, append, event, events, numbers
+from clickjoin.model.split import Budget, LastRecord
+from tests.unit.sources_bench import Feed, append, event, events, numbers, spec
 
 
 def test_growing_file_is_read_once_in_slices(feed: Feed, log: Path) -> None:
@@ -300,3 +300,21 @@ def test_rotation_chain_under_load(feed: Feed, log: Path, tmp_path: Path) -> Non
     seen += feed.step()
     assert sorted(seen) == list(range(600))
     assert feed.kinds() == []
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_after_a_record_that_has_landed(tmp_path: Path, form: str) -> None:
+    """A journal that was lost goes on there; not in another log of its name."""
+    feed, log = Feed(tmp_path, f"a.{form}*"), tmp_path / f"a.{form}"
+    line = (b"%d,12\n" if form == "csv" else b'{"id":"%d","n":"12"}\n').__mod__
+    header = b"id,n\n" if form == "csv" else b""
+    log.write_bytes(header + b"".join(map(line, range(10, 13))))
+    (position,) = feed.plan().offsets
+    last = LastRecord(position.partition, str(log), len(header) + 2 * len(line(12)), len(line(12)), "12")
+    own = spec(event_id="id", event_time="n")
+    resumed = feed.source.resume(last, own)
+    assert resumed
+    assert resumed.payload["offset"] == log.stat().st_size
+    log.rename(tmp_path / "b")
+    log.write_bytes(header + b"".join(map(line, range(20, 60))))
+    assert feed.source.resume(last, own) is None

@@ -44,6 +44,10 @@ REFUSED = {
     "append-only": (
         legacy(2), {"delta.appendOnly": "true"}, {}, "appendOnly", [OFF.format("delta.appendOnly", "false")],
     ),
+    "transactions": (
+        legacy(2), {"delta.setTransactionRetentionDuration": "interval 1 day"}, {},
+        "delta.setTransactionRetentionDuration", ["UNSET TBLPROPERTIES ('delta.setTransactionRetentionDuration')"],
+    ),
     "invariant": (legacy(2), {}, {"delta.invariants": '{"expression":{"expression":"token > 0"}}'}, "invariants", []),
     "generated": (legacy(4), {}, {"delta.generationExpression": "event_id"}, "generatedColumns", []),
     "renamed": (

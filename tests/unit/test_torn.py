@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from clickjoin.engines.arrow import ArrowTables
@@ -105,6 +106,17 @@ def test_a_pointer_that_says_nothing_is_no_matter(delta: ArrowTables, text: str)
     entry(delta, 49).with_name("_last_checkpoint").write_text(text)
     assert read_log(delta.path("registry_boundary")).torn == ()
     assert shards(ArrowTables(delta.path("")[:-1])) == list(range(1, LAST + 1))
+
+
+def test_entries_that_were_removed_up_to_a_checkpoint(delta: ArrowTables) -> None:
+    """Nothing is lost, and delta-rs commits nothing to such a table: an empty entry takes the newest one's place."""
+    DeltaTable(delta.path("registry_boundary")).create_checkpoint()
+    for version in range(LAST + 1):
+        entry(delta, version).unlink(missing_ok=True)
+    assert [one.file for one in fill(delta, "registry_boundary")] == [entry(delta, LAST).name]
+    again = ArrowTables(delta.path("")[:-1])
+    add(again, LAST + 1)
+    assert shards(again) == list(range(1, LAST + 2))
 
 
 def test_one_that_nothing_reaches_back_behind_is_left(delta: ArrowTables) -> None:

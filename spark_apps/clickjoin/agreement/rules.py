@@ -16,14 +16,13 @@ from clickjoin.lake.log_entries import POINTER, TableLog
 from clickjoin.lake.restores import RESTORE, restored_text
 from clickjoin.model.txn import Shown
 
-OLD_JOURNAL, OLD_TABLE, TORN, BLIND, FORGETFUL = "old_journal", "old_table", "torn_log", "blind", "forgetful"
+OLD_JOURNAL, OLD_TABLE, TORN, BLIND = "old_journal", "old_table", "torn_log", "blind"
 # What cannot be there before the same batch is in the registry, by sequence.
 _AFTER_CLAIMS = {
     "join": ("joined", "filtered", "unjoinable"),
     "retry": ("joined", "filtered", "unjoinable"),
     "redrive": ("pending",),
 }
-_RETENTION = "delta.setTransactionRetentionDuration"
 BOOKS = ("registry_boundary", "shard_timeline", "forgotten")  # nothing else holds what they say
 _REBUILT = ("registry", "registry_boundary", "shard_timeline")
 
@@ -54,8 +53,6 @@ class Disagreement:
             )
         if self.kind == TORN:
             return "Stop the joins and run `clickjoin verify --repair`: it says what was lost with it, and repairs that"
-        if self.kind == FORGETFUL:
-            return f"Run ALTER TABLE … UNSET TBLPROPERTIES ('{_RETENTION}')"
         if self.table in _REBUILT:
             return (
                 f"Restore the newest copy of `{self.table}`; or stop the joins, run `clickjoin registry rebuild "
@@ -80,8 +77,7 @@ def disagreements(facts: Facts) -> list[Disagreement]:
         return torn
     if facts.blind:
         return [Disagreement(BLIND, JOURNAL, f"{facts.root}/{JOURNAL}: its rows cannot be read ({facts.blind})")]
-    found = [item for name, log in facts.logs.items() for item in _forgetful(facts, name, log)]
-    found += [*_noted(facts), *_put_back(facts)]
+    found = [*_noted(facts), *_put_back(facts)]
     for key in facts.sequences:
         found += [*_ahead(facts, key), *_behind(facts, key), *_unclaimed(facts, key)]
         found += [*_versions(facts, key), *_named(facts, key)]
@@ -93,12 +89,6 @@ def _torn(facts: Facts, name: str, log: TableLog) -> Iterator[Disagreement]:
         place = f"{facts.root}/{name}/_delta_log/{torn.file}"
         lost = "no engine reads its table so" if torn.file == POINTER else "what was committed with it is lost"
         yield Disagreement(TORN, name, f"{place}: {torn.why}; {lost}", version=torn.version)
-
-
-def _forgetful(facts: Facts, name: str, log: TableLog) -> Iterator[Disagreement]:
-    if _RETENTION in log.settings:
-        text = f"{facts.root}/{name}: has {_RETENTION} set: Delta forgets which batches it holds"
-        yield Disagreement(FORGETFUL, name, text)
 
 
 def _ahead(facts: Facts, key: Key) -> Iterator[Disagreement]:
@@ -180,7 +170,7 @@ def _named(facts: Facts, key: Key) -> Iterator[Disagreement]:
 
 def _strongest(found: list[Disagreement]) -> list[Disagreement]:
     """Once each, the journal's own first: while it is older, no other table can be judged by it."""
-    order = {OLD_JOURNAL: 0, FORGETFUL: 1, OLD_TABLE: 2}
+    order = {OLD_JOURNAL: 0, OLD_TABLE: 1}
     return sorted(dict.fromkeys(found), key=lambda one: (order[one.kind], one.table, -one.number, -one.version))
 
 

@@ -11,21 +11,23 @@ import logging
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from clickjoin.engines.tables_port import Tables
-from clickjoin.kernel.data_skipping import rows_in
+from clickjoin.kernel.data_skipping import paths, rows, within
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.model.errors import ClickjoinError, DateBusy, DateError
-from clickjoin.model.extent import text, timestamp
+from clickjoin.model.extent import Extent, text, timestamp
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.span import Day
 from clickjoin.schemas import DATES
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from clickjoin.config import Pipeline
 
 _log = logging.getLogger(__name__)
@@ -138,7 +140,18 @@ def changed(pipeline: Pipeline, delta: DeltaReader, now: datetime) -> list[str]:
         day = Day(closed)
         if row["state"] != "closed" or day.high < oldest:
             continue
-        extent = day.span.extent(int(pipeline.registry.bucket))
-        if rows_in(actions, extent) != int(row["fingerprint"].partition(":")[0]):
+        if _differs(delta, actions, row, day.span.extent(int(pipeline.registry.bucket))):
             found.append(str(day))
     return found
+
+
+def _differs(delta: DeltaReader, actions: pa.Table, row: Mapping[str, Any], extent: Extent) -> bool:
+    """Whether a date's files are others than when it was closed: as many rows may be other ones.
+
+    Where files were merely rewritten, closing finds the same fingerprint, and announces nothing.
+    """
+    now = within(actions, extent)
+    if rows(now) != int(row["fingerprint"].partition(":")[0]):
+        return True
+    then = delta.files_if_kept("joined", row["version"])  # else what came last was seen long ago
+    return then is not None and set(paths(now)) != set(paths(within(then, extent)))

@@ -295,6 +295,14 @@ class DeltaReader:
         """The same as of a version. Errors: as of `at`."""
         return pa.table(self.at(name, version).get_add_actions(flatten=True))
 
+    def files_if_kept(self, name: str, version: int) -> pa.Table | None:
+        """The same; None where the log of that version has been cleaned up."""
+        newest = self.open(name)
+        try:
+            return self.files_at(name, version) if version <= newest.version() else None
+        except DeltaError:
+            return None
+
     def columns(self, name: str) -> dict[str, str]:
         """Column names and their Delta types."""
         return column_types(self.open(name))

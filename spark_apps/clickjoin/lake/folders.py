@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import count
 from typing import TYPE_CHECKING
 
 from clickjoin.lake.snapshot_files import look
@@ -36,8 +37,10 @@ class TableFolders:
         self._delta.forget(name)
 
     def put_aside(self, name: str, now: datetime) -> str:
-        """Give a table another name, and return where it is then."""
-        aside = f"{name}{ASIDE}{now:%Y%m%dT%H%M%SZ}"
+        """Give a table another name, which none has yet, and return where it is then."""
+        first = f"{name}{ASIDE}{now:%Y%m%dT%H%M%SZ}"
+        names = (f"{first}-{number}" if number else first for number in count())
+        aside = next(free for free in names if not self._root.at(free).exists())
         self.rename(name, aside)
         return self._delta.path(aside)
 

@@ -103,7 +103,8 @@ def read_log(path: str, upto: int | None = None) -> TableLog:
 class _Log:
     def __init__(self, path: str, upto: int | None = None) -> None:
         self._files, root = filesystem(path)
-        self._root, most = f"{root}/_delta_log", float("inf") if upto is None else upto
+        self._root, self._whole = f"{root}/_delta_log", upto is None
+        most = float("inf") if upto is None else upto
         self.commits: dict[int, int] = {}  # bytes, by version
         self.checkpoints: dict[int, list[str]] = {}
         infos = self._files.get_file_info(pafs.FileSelector(self._root, allow_not_found=True))
@@ -132,6 +133,8 @@ class _Log:
         torn += self._pointer()
         self._look_back(begin, state)
         last = max([begin, *self.commits])
+        if self._whole and begin == last >= 0 and begin not in self.commits:  # delta-rs commits nothing on top of it
+            torn.append(Torn(f"{begin:020}.json", _GONE, begin))
         for version, data in self._entries(range(begin + 1, last + 1)):
             why = _GONE if data is None else state.take_entry(data, version)
             torn += [Torn(f"{version:020}.json", why, version)] if why else []

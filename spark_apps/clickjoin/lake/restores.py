@@ -1,4 +1,8 @@
-"""RESTORE by another program: rows leave a table whose versions and transactions go on as if they were there."""
+"""RESTORE, or an overwrite, by another program: rows leave a table whose versions and transactions go on as before.
+
+An older state that is written over the newer one (INSERT OVERWRITE … VERSION AS OF, CLONE, a data frame's `overwrite`)
+takes out the same rows as RESTORE does. This program does none of these.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,13 @@ _COMPACTED = (
     5_000  # files whose origin is kept: a RESTORE beyond more of them is refused, though it may take nothing out
 )
 _RESTORE = re.compile(rb'"operation"\s*:\s*"RESTORE"')
+_REPLACED = re.compile(rb'"operation"\s*:\s*"(?:CLONE|[A-Z ]*REPLACE TABLE[A-Z ]*)"')
+_OVERWRITE = re.compile(rb'"mode"\s*:\s*"Overwrite"')
+_COMPACTION = b'"dataChange":false'
 
 
 class Restores:
-    """Data files that RESTORE has taken out of a table, and none has put back since, by path: the version that did."""
+    """Data files that RESTORE or an overwrite has taken out of a table and none has put back, by path: the version."""
 
     def __init__(self) -> None:
         self._gone: dict[str, int] = {}
@@ -21,20 +28,25 @@ class Restores:
 
     def take(self, version: int, entry: bytes) -> None:
         """Take in an entry of the log, in their order."""
-        if _RESTORE.search(entry):
+        restored = _RESTORE.search(entry)
+        if restored or _REPLACED.search(entry) or (_OVERWRITE.search(entry) and _COMPACTION not in entry):
             added, removed = _paths(entry)
             for path in added:
                 self._gone.pop(path, None)
             self._gone |= dict.fromkeys((path for path in removed if not self._is_in(path, added)), version)
-        elif b'"dataChange":false' in entry:
-            added, removed = _paths(entry)
-            self._made_of |= dict.fromkeys(added, frozenset(removed))
-            for path in list(self._made_of)[:-_COMPACTED]:
-                del self._made_of[path]
+            if not restored:
+                self._note_origin(added, removed)
+        elif _COMPACTION in entry:
+            self._note_origin(*_paths(entry))
         elif RESTORE.encode() in entry:
             txns = (json.loads(line).get("txn") or {} for line in entry.splitlines() if RESTORE.encode() in line)
             upto = max((int(txn["version"]) for txn in txns if txn.get("appId") == RESTORE), default=0)
             self._gone = {path: by for path, by in self._gone.items() if by > upto}
+
+    def _note_origin(self, added: set[str], removed: set[str]) -> None:
+        self._made_of |= dict.fromkeys(added, frozenset(removed))
+        for path in list(self._made_of)[:-_COMPACTED]:
+            del self._made_of[path]
 
     def _is_in(self, path: str, added: set[str]) -> bool:
         """Whether a file's rows are in files that came: it was compacted of them."""
@@ -47,10 +59,10 @@ class Restores:
 
 
 def restored_text(path: str, version: int) -> str:
-    """What is wrong with a table after a RESTORE, as a sentence."""
+    """What is wrong with a table after a RESTORE or an overwrite, as a sentence."""
     return (
-        f"{path}: its version {version} is a RESTORE by another program: rows that were committed before it are gone, "
-        "and its versions and batches go on as if they were there"
+        f"{path}: its version {version} is a RESTORE or an overwrite by another program: rows that were committed "
+        "before it are gone, and its versions and batches go on as if they were there"
     )
 
 

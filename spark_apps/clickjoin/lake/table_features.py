@@ -33,6 +33,7 @@ _TITLES = {
     "vacuumProtocolCheck": "vacuum protocol check", "variantType": "variant columns",
 }  # fmt: skip
 _CONSTRAINT, _MAPPED, _APPENDS = "delta.constraints.", "delta.columnMapping.mode", "delta.appendOnly"
+_FORGETS = "delta.setTransactionRetentionDuration"  # which batches a table holds is what its transactions say
 _PHYSICAL = "delta.columnMapping.physicalName"
 # What Spark can switch off and drop, with nothing left in the protocol (see docs/engines.md).
 _DROPPED = {
@@ -95,6 +96,8 @@ def _by_settings(settings: Mapping[str, str | None], columns: list[dict[str, Any
         yield Refusal("columnMapping", "column mapping", (*moved, f"SET TBLPROPERTIES ('{_MAPPED}'='none')"))
     if (settings.get(_APPENDS) or "").lower() == "true":
         yield Refusal("appendOnly", "append-only", (f"SET TBLPROPERTIES ('{_APPENDS}'='false')",))
+    if _FORGETS in settings:
+        yield Refusal(_FORGETS, "an end to what it knows of batches", (f"UNSET TBLPROPERTIES ('{_FORGETS}')",))
 
 
 def _by_columns(columns: list[dict[str, Any]]) -> Iterator[Refusal]:

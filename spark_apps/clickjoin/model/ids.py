@@ -144,6 +144,10 @@ class RecordSpec:
     bare_times: bool = False
     key: Literal["", "all", "first"] = ""
 
+    def of_any(self) -> RecordSpec:
+        """The same for whatever lies in a record's place, be it this stream's or not."""
+        return replace(self.without_limits(), where=None)
+
     def without_limits(self) -> RecordSpec:
         """The same for a record that was judged by other limits, which may have been raised or lowered since."""
         longest = max(self.max_record, _LONGEST_JUDGED)

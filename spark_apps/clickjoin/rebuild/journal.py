@@ -77,7 +77,7 @@ def _rebuild(pipeline: Pipeline, lake: Lake, folders: TableFolders, now: datetim
     for (replica, sequence), number in numbers.items():
         offsets: _Offsets = {}
         if sequence == "join":
-            found = _resumed(pipeline, places.get(replica, {}))
+            found = _resumed(pipeline, places.get(replica, {}), now)
             offsets = {stream: tuple(offset for offset in items if offset) for stream, items in found.items()}
             resumed += sum(len(items) for items in offsets.values())
             again += sum(items.count(None) for items in found.values())
@@ -109,10 +109,15 @@ def _seen(facts: Facts, key: tuple[str, str]) -> CommittedTxns:
     return CommittedTxns({name: number for found in txns for name, number in found.items()}, tables).known()
 
 
-def _resumed(pipeline: Pipeline, places: Mapping[str, list[LastRecord]]) -> dict[str, list[SourceOffset | None]]:
+def _resumed(
+    pipeline: Pipeline, places: Mapping[str, list[LastRecord]], now: datetime
+) -> dict[str, list[SourceOffset | None]]:
     """Where sources go on after these records, by stream; None of each that they do not find."""
-    sources = {item.name: open_source(item.source) for item in pipeline.inputs}
-    return {name: [source.resume(last) for last in places.get(name, ())] for name, source in sources.items()}
+    found: dict[str, list[SourceOffset | None]] = {}
+    for item in pipeline.inputs:
+        source, spec = open_source(item.source), pipeline.spec(item.name, int(now.timestamp() * MICROS))
+        found[item.name] = [source.resume(last, spec) for last in places.get(item.name, ())]
+    return found
 
 
 def _places(pipeline: Pipeline, lake: Lake) -> Mapping[str, Mapping[str, list[LastRecord]]]:

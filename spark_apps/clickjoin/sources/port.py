@@ -98,10 +98,11 @@ class Source(Protocol):
         """
         return offset
 
-    def resume(self, last: LastRecord) -> SourceOffset | None:
+    def resume(self, last: LastRecord, spec: RecordSpec) -> SourceOffset | None:
         """The offset just after a record that has landed, for a journal that was lost; None where that is not known.
 
-        By default not: the partition is read from its beginning, and what is read twice drops out as repeats.
+        What lies in its place is read, for another log of that name has the same place. By default not: the partition
+        is read from its beginning, and what is read twice drops out as repeats.
         """
         return None
 

@@ -13,7 +13,7 @@ from clickjoin.kernel.chunk import Chunk, spread
 from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.read_lines import SCHEMA, read_chunk, reader
 from clickjoin.kernel.types import RecordFn
-from clickjoin.model.split import SourceOffset, Split
+from clickjoin.model.split import LastRecord, SourceOffset, Split
 from clickjoin.sources.completeness import Completeness, Evidence
 from clickjoin.sources.files import sample
 from clickjoin.sources.port import Source
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from clickjoin.model.ids import RecordSpec
+
+
+def is_in(last: LastRecord, records: pa.Table) -> bool:
+    """Whether a record that landed is among those that were read where it lay."""
+    ids, offsets = records["event_id"].to_pylist(), records["offset"].to_pylist()
+    return (last.event_id, last.offset) in zip(ids, offsets, strict=True)
 
 
 class RangeSource(Source):

@@ -85,11 +85,19 @@ class Damage:
         return {"torn_log": found["torn_log"]}
 
 
-def examine(delta: Tables, pipeline: Pipeline, since: datetime, *, repair: bool, report_line: Reporter) -> Damage:
-    """Look at logs and files; where `repair`, make logs whole.
+@dataclass(frozen=True)
+class Logs:
+    """The logs of all tables, none of them torn (any more): what was, what they say, and what does not fit together."""
 
-    `since`: how far back single commits are looked for. Errors: LakeError where the journal itself cannot be trusted,
-    so that no id can be judged.
+    torn: tuple[tuple[str, str], ...]
+    facts: Facts
+    older: tuple[Disagreement, ...]
+
+
+def whole_logs(delta: Tables, pipeline: Pipeline, *, repair: bool, report_line: Reporter) -> Logs:
+    """Look at the logs, before any table is opened: no engine opens one that is torn. Where `repair`, make them whole.
+
+    Errors: LakeError where they are torn, or the journal itself cannot be trusted, so that no id can be judged.
     """
     torn = _fill(delta, report_line) if repair else ()
     facts = gather(delta, pipeline.pipeline)
@@ -97,10 +105,15 @@ def examine(delta: Tables, pipeline: Pipeline, since: datetime, *, repair: bool,
     if others := [one for one in found if one.kind != OLD_TABLE]:
         raise refusal(others)
     remember(delta, facts)
-    files = [file for table in ALL if table.name in facts.logs for file in bad_files(delta, table.name)]
+    return Logs(torn, facts, tuple(found))
+
+
+def examine(delta: Tables, logs: Logs, since: datetime) -> Damage:
+    """Look at files, and at single commits as far back as `since`. Errors: LakeError for a table of the books."""
+    files = [file for table in ALL if table.name in logs.facts.logs for file in bad_files(delta, table.name)]
     _require_books(delta, files)
-    lost = overwritten(delta, facts, EPOCH if found else since, found)
-    return Damage(torn, tuple(found), tuple(lost), tuple(files))
+    lost = overwritten(delta, logs.facts, EPOCH if logs.older else since, logs.older)
+    return Damage(logs.torn, logs.older, tuple(lost), tuple(files))
 
 
 def _fill(delta: Tables, report_line: Reporter) -> tuple[tuple[str, str], ...]:

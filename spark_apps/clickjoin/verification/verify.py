@@ -26,7 +26,7 @@ from clickjoin.model.span import Span
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import QUARANTINE
 from clickjoin.verification import id_places, picks, records
-from clickjoin.verification.damage import Damage, examine, settle
+from clickjoin.verification.damage import Damage, examine, settle, whole_logs
 from clickjoin.verification.findings import (
     FAULTS,
     NOT_FORGOTTEN,
@@ -95,14 +95,16 @@ class Verifier:
 
     def verify(self, wanted: Wanted) -> Report:
         """Look, repair what was asked for, and write it all to table `verification`."""
+        begun, delta = time.perf_counter(), self._lake.delta
+        logs = whole_logs(delta, self._pipeline, repair=wanted.repair, report_line=self._report_line)
         # A run's number only grows, as that of its findings must: whatever the clock says.
-        last = self._lake.delta.latest_txn_version("findings", self._findings)
-        begun, micros = time.perf_counter(), max(int(self._clock() * MICROS), last + 1)
-        delta, now = self._lake.delta, moment(micros)
+        last = delta.latest_txn_version("findings", self._findings)
+        micros = max(int(self._clock() * MICROS), last + 1)
+        now = moment(micros)
         span = wanted.span(self._pipeline, now)
         if wanted.since is None and wanted.until is None:
             span = self._whole_if_due(span, now)
-        damage = examine(delta, self._pipeline, span.low, repair=wanted.repair, report_line=self._report_line)
+        damage = examine(delta, logs, span.low)
         if damage:  # it may be of any time
             span = whole(delta, span)
         self._recovery.resume()

@@ -15,7 +15,7 @@ from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.delta.planning import TableDraft
 from clickjoin.sources.delta.state import TablePosition, newest, pieces_of, rows_of
-from clickjoin.sources.ranges import RangeSource
+from clickjoin.sources.ranges import RangeSource, is_in
 from clickjoin.sources.sample import SAMPLE_RECORDS, Sample, sample_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class DeltaSource(RangeSource):
                     found[split.partition] = piece.lost or f"{self._path}/{gone[0]} was cleaned away"
         return found
 
-    def resume(self, last: LastRecord) -> SourceOffset | None:
+    def resume(self, last: LastRecord, spec: RecordSpec) -> SourceOffset | None:
         """The offset just after a record that has landed: its version and row are in it."""
         facts = self._log.facts(again=True)
         if facts is None or facts.table_id != last.partition:
@@ -74,8 +74,22 @@ class DeltaSource(RangeSource):
         version, row = last.offset >> VERSION_BITS, (last.offset & ((1 << VERSION_BITS) - 1)) + 1
         if (entry := self._log.entry(version)) is None or entry.rewrites or row > sum(f.rows for f in entry.added):
             return None  # of a first reading of the whole table, or gone: it is read again, and repeats drop out
+        if not self._is_there(last, entry.added, spec):
+            return None  # the table came back older, and went on
         mark = self._log.mark(version - 1) or ""
         return TablePosition(last.partition, 0, version, row, read=version - 1, mark=mark, at=entry.at).to_offset()
+
+    def _is_there(self, last: LastRecord, files: Iterable[RowFile], spec: RecordSpec) -> bool:
+        """Whether the row that a record was is that record still; a file that was cleaned away proves nothing."""
+        version, row = last.offset >> VERSION_BITS, last.offset & ((1 << VERSION_BITS) - 1)
+        base = 0
+        for file in files:
+            if row < base + file.rows:
+                piece = TablePiece(version, (file,), base, row - base, row - base + 1)
+                chunk = TableChunk(self._path, last.partition, piece, self._as_json)
+                return bool(self._gone((file,))) or is_in(last, self.read_chunks([chunk], spec.of_any()))
+            base += file.rows
+        return False
 
     def last_written(self, offsets: Mapping[str, SourceOffset]) -> float:
         """When the newest version that was read was committed, in seconds since 1970; 0 where none was."""

@@ -105,7 +105,7 @@ def _heads(
 
 
 def resume(last: LastRecord, fence: AllowedFolders | None = None) -> FilePosition | None:
-    """The position just after a record; None where its file is gone, packed, or holds something else there.
+    """The position after the line that begins at a record's place; None where its file is gone, packed or has none.
 
     A file without a position is read from its beginning: what is read twice is dropped as repeats.
     """
@@ -114,8 +114,6 @@ def resume(last: LastRecord, fence: AllowedFolders | None = None) -> FilePositio
             if is_packed(fd, last.path):
                 return None
             record = read_at(fd, last.offset, last.length + 2)
-            if not _names(last.event_id, record[: last.length]):
-                return None
             end = record.find(b"\n", max(last.length - 1, 0))
             if end < 0:
                 return None
@@ -144,9 +142,3 @@ def _position(fd: int, last: LastRecord, offset: int) -> FilePosition:
         changed_ns=stat.st_ctime_ns,
         prints=after(fd, "", 0, offset, last.path) or "",
     )
-
-
-def _names(event_id: str, record: bytes) -> bool:
-    """Whether a record holds an id, or all values of an id of several columns (see kernel.parse.fields)."""
-    parts = (part.replace("%3A", ":").replace("%25", "%") for part in event_id.split(":"))
-    return event_id.encode() in record or all(part.encode() in record for part in parts)

@@ -14,14 +14,15 @@ from clickjoin.kernel.chunk import Chunk
 from clickjoin.kernel.parse.csv_lines import CsvForm
 from clickjoin.kernel.read_lines import SCHEMA, read_chunk
 from clickjoin.kernel.types import RecordFn
+from clickjoin.model.errors import SourceError
 from clickjoin.model.split import Budget, LastRecord, SourceOffset, SourcePlan, Split
 from clickjoin.sources.files.allowed_folders import own_fence
 from clickjoin.sources.files.locate import locate, lost_reason, packed_size, resume
 from clickjoin.sources.files.planning import make_plan
 from clickjoin.sources.files.proving import Memory, Prover, belied
-from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, proof_of, splits_of
+from clickjoin.sources.files.state import FilePosition, FileSplit, KnownPositions, proof_of, split_before, splits_of
 from clickjoin.sources.port import Source
-from clickjoin.sources.ranges import ByteSource
+from clickjoin.sources.ranges import ByteSource, is_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,10 +77,17 @@ class FilesSource(ByteSource):
         """Back to where a lost split began: should the file come back, its bytes are read after all."""
         return FilePosition.of(offset).rewound(FileSplit.of(split)).to_offset()
 
-    def resume(self, last: LastRecord) -> SourceOffset | None:
+    def resume(self, last: LastRecord, spec: RecordSpec) -> SourceOffset | None:
         """The offset just after a record; None where its file is gone, packed, or holds something else there."""
         position = resume(last, self._fence)
-        return position.to_offset() if position else None
+        if position is None:
+            return None
+        split = split_before(position, last.offset).to_split()
+        try:
+            is_there = is_in(last, self.read_chunks(self.chunks([split]), spec.of_any()))
+        except (OSError, SourceError):
+            return None  # it has just been moved or rewritten
+        return position.to_offset() if is_there else None
 
     def read_through(
         self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec, each: RecordFn, ddl: str

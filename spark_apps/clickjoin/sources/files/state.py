@@ -140,6 +140,14 @@ class KnownPositions:
         return {name: position for name, (_, position) in self.known.items()}
 
 
+def split_before(position: FilePosition, start: int) -> FileSplit:
+    """The bytes from a place to a position as a split, to look at what was read there."""
+    return FileSplit(
+        position.generation, position.path, start, position.offset, position.head_length, position.head_hash,
+        position.anchor_length, position.anchor_hash, 1, position.device, position.inode,
+    )  # fmt: skip
+
+
 def splits_of(splits: Iterable[Split]) -> list[FileSplit]:
     """What splits of this source say."""
     return [FileSplit.of(split) for split in splits]

@@ -25,7 +25,7 @@ from clickjoin.sources.completeness import Completeness, Evidence
 from clickjoin.sources.kafka.marks import marked, refuted
 from clickjoin.sources.kafka.planning import Look, located, make_plan
 from clickjoin.sources.kafka.state import Place, Position, Range
-from clickjoin.sources.ranges import RangeSource
+from clickjoin.sources.ranges import RangeSource, is_in
 from clickjoin.sources.sample import SAMPLE_BYTES, SAMPLE_RECORDS, Sample, sample_of
 
 if TYPE_CHECKING:
@@ -193,9 +193,19 @@ class KafkaSource(RangeSource):
         """What a task does, over a connection of its own."""
         return reading.reader(work, spec, self._link, each)
 
-    def resume(self, last: LastRecord) -> SourceOffset | None:
-        """The offset just after a record; whether its topic is there still, the next plan finds."""
+    def resume(self, last: LastRecord, spec: RecordSpec) -> SourceOffset | None:
+        """The offset just after a record; None where another message lies there: brokers came back with older data.
+
+        Whether its topic is there still, the next plan finds. Errors: SourceError where no broker answers.
+        """
         place, topic = Place.of(last.partition), last.path.removeprefix("kafka:").rpartition("/")[0]
+        try:
+            chunks = self.chunks([Range(place, topic, last.offset, last.offset + 1).to_split(1, 1)])
+        except NoTopic:
+            chunks = []
+        found = self.read_chunks([chunk for chunk in chunks if not chunk.lost], spec.of_any())
+        if found.num_rows and not is_in(last, found):
+            return None
         return Position(place, topic, last.offset + 1, last.offset + 1, self._now()).to_offset()
 
     def completeness(self, evidence: Evidence) -> Completeness:
