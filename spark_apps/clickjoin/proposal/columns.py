@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import text_array
+from clickjoin.kernel.parse.arrow_json import EXACT
 from clickjoin.kernel.parse.times import micros_by, micros_of
 from clickjoin.kernel.typed_columns.by_line import common_type
 from clickjoin.model.ids import MICROS, TimeForm, embedded_micros, uuid7_micros
@@ -67,9 +68,12 @@ def is_named_id(name: str) -> bool:
 
 
 def texts(values: Sequence[Any]) -> list[str | None]:
-    """Values as ids: text and integers; None where they are none."""
-    kinds = (str, int)
-    return [str(value) if isinstance(value, kinds) and not isinstance(value, bool) and value != "" else None
+    """Values as ids: text, integers, and numbers with a point where all are whole; None where they are none."""
+    floats = [value for value in values if isinstance(value, float)]
+    is_whole = all(value.is_integer() and abs(value) < EXACT for value in floats)
+    kinds = (str, int, float) if is_whole else (str, int)
+    return [str(int(value) if isinstance(value, float) else value)
+            if isinstance(value, kinds) and not isinstance(value, bool) and value != "" else None
             for value in values]  # fmt: skip
 
 

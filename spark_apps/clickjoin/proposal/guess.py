@@ -66,7 +66,6 @@ def guess(primary: Log, foreign: Log) -> Guess:
             why = f"{foreign_id.why}; {moved:,} ids come with more than one time, and count once for each"
             foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
-    primary_id, foreign_id, names = _with_floats(primary, foreign, primary_id, foreign_id, names)
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
     at_named = _primary_time(foreign, at_primary, found)
     if (column := _column_of(at_named)) and column == _column_of(at_foreign):
@@ -77,17 +76,6 @@ def guess(primary: Log, foreign: Log) -> Guess:
         {"event_id": primary_id, "event_time": at_primary},
         {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named} | identity,
     )
-
-
-def _with_floats(primary: Log, foreign: Log, *found: Choice) -> Iterator[Choice]:
-    """What is not known, with the columns that could say it if they held no floats."""
-    names = [f"{stream}.{name}" for stream, log in (("primary", primary), ("foreign", foreign)) for name in log.floats]
-    said = (
-        f"; {', '.join(names[:3])}: numbers with a point (1.0), which are no ids: write integers or text"
-        if names
-        else ""
-    )
-    return (replace(one, why=one.why + said) if "FILL_IN" in one.value else one for one in found)
 
 
 def _column_of(time: Choice) -> Any:

@@ -78,17 +78,6 @@ class Log:
         field = "json_texts" if isinstance(self.source, Files) else "json_columns"
         return replace(self, source=self.source.model_copy(update={field: tuple(names)}))
 
-    @property
-    def floats(self) -> list[str]:
-        """Columns in which some values are whole numbers with a point: ids, perhaps, that a program keeps as floats."""
-        return [
-            name
-            for name, values in self.columns.items()
-            if any(isinstance(value, float) for value in values)
-            and all(float(value).is_integer() for value in values if isinstance(value, int | float))
-            and not any(isinstance(value, str | dict | list) for value in values)
-        ]
-
     def opens(self, name: str) -> bool:
         """Whether a column lies in a field whose text is JSON."""
         return bool(self.texts) and within(name, list(self.texts.values()))
