@@ -119,3 +119,30 @@ def test_an_id_that_is_made_of_the_time(folder: Path) -> None:
     values = {name: choice.value for name, choice in propose("first/*", "then/*", folder).choices.items()}
     assert (values["primary.event_id"], values["foreign.primary_id"]) == (("ticket",), ("ticket",))
     assert (values["primary.event_time"], values["foreign.event_time"]) == ("at", "at")
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_an_erps_dump(folder: Path, zone: str) -> None:
+    """Headers that are no paths, German dates and times of day in two columns, a sum below: its file can be used."""
+    start = datetime(2026, 11, 25, 8, tzinfo=UTC)
+    notes = [(f"{n + 1:08d}", start + timedelta(seconds=40 * n)) for n in range(300)]
+    rows = [f"{nr};{at.astimezone(BERLIN):%d.%m.%Y;%H:%M:%S};K{n % 7}" for n, (nr, at) in enumerate(notes)]
+    text = "\ufeff" + "\r\n".join(["Lieferschein-Nr.;Datum;Uhrzeit;Kd. [Nr.]", *rows, "Summe;;;"]) + "\r\n"
+    (folder / "first" / "a.csv").write_text(text)
+    scans = [
+        {"device": f"HT{n % 3}", "seq": n // 3, "ls": nr, "at": at.timestamp() + 30} for n, (nr, at) in enumerate(notes)
+    ]
+    lines(folder / "then" / "s.jsonl", [{"device": "HT0", "scans": scans[at : at + 9]} for at in range(0, 300, 9)])
+    proposal = propose("first/*", "then/*", folder)
+    values = {name: choice.value for name, choice in proposal.choices.items()}
+    assert values["primary.event_id"] == ("`Lieferschein-Nr.`",)
+    assert values["primary.event_time"] == {
+        "column": ["Datum", "Uhrzeit"], "format": "%d.%m.%Y %H:%M:%S", "zone": "UTC"
+    }  # fmt: skip
+    assert "300 of 300 sampled primary events lie after" in proposal.choices["foreign.primary_time"].why
+    (folder / "p.yaml").write_text(proposal.text.replace("zone: UTC", f"zone: {zone}"))
+    found = load(folder / "p.yaml")
+    assert {column.source for column in found.output.columns.values()} == {"primary.`Kd. [Nr.]`"}
+    seen = validate(found)
+    assert seen.matches
+    assert seen.matches.found == (300 if zone == "Europe/Berlin" else 0)

@@ -10,6 +10,7 @@ from typing import Any
 
 from clickjoin.model.ids import ISO, MICROS, embedded_micros, uuid7_micros
 from clickjoin.proposal.columns import (
+    DateAndTime,
     Time,
     as_time,
     date_and_time,
@@ -222,10 +223,10 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
         micros = embedded_micros if rule == "embedded" else uuid7_micros
         return Choice(rule, SURE, "the ids hold their time"), tuple(micros(value) for value in whole)
     found = [time for name, values in log.columns.items() if name not in key and (time := as_time(name, values))]
+    if parted := date_and_time(log.columns, found):
+        return _of_two(parted), parted.time.micros
     if not found:
         return Choice("FILL_IN", GUESS, "no column looks like a time"), ()
-    if all(time.form is None for time in found) and (parted := date_and_time(log.columns, found)):
-        return Choice({"column": list(parted.names)}, LIKELY, "date and time of day are two columns"), parted.micros
     # One in a field's JSON is the event's own; one beside it tells when that was sent on.
     found.sort(key=lambda time: (not time.named, bool(time.others), not log.opens(time.name), -len(set(time.micros))))
     others = ", ".join(time.name for time in found[1:4])
@@ -236,6 +237,16 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
 def _embedded(ids: Ids, key: Sequence[str]) -> str | None:
     parts = [":".join(row) if row else None for row in keys_of(ids, key)]
     return time_in_ids(parts)
+
+
+def _of_two(parted: DateAndTime) -> Choice:
+    one = _time_choice(parted.time, LIKELY, "")
+    form = {**one.value, "column": list(parted.names)} if parted.time.form else {"column": list(parted.names)}
+    return Choice(
+        form,
+        one.sure,
+        f"date and time of day are two columns{one.why[one.why.find(';') :] if parted.time.form else ''}",
+    )
 
 
 def _time_choice(time: Time, sure: str, more: str) -> Choice:
@@ -289,6 +300,10 @@ def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:
         return Choice({"lookback": "1d"}, GUESS, "how long a primary event lies before its foreign one is not known")
     longest = max(delays) / MICROS
     hours = max(round(2 * longest / _HOUR + 0.5), 1)
+    after = sum(delay < -MICROS for delay in delays)
+    if 2 * after > len(delays):
+        why = f"{after:,} of {len(delays):,} sampled primary events lie after their foreign ones: is a zone missing?"
+        return Choice({"lookback": f"{hours}h"}, GUESS, why)
     late = f"; {sum(delay < 0 for delay in delays):,} lie after" if min(delays) < 0 else ""
     why = f"sampled primary events lie up to {longest:,.0f} s before{late}; twice that, so that later ones are found"
     return Choice({"lookback": f"{hours}h"}, LIKELY, why)
