@@ -146,3 +146,14 @@ def test_an_erps_dump(folder: Path, zone: str) -> None:
     seen = validate(found)
     assert seen.matches
     assert seen.matches.found == (300 if zone == "Europe/Berlin" else 0)
+
+
+def test_numbers_that_repeat_across_devices_named_around_the_array(folder: Path) -> None:
+    """No column of an element tells them apart: none is proposed, and it says what an element lacks."""
+    shown = [{"ad": f"ad-{n:05d}", "ts": 1_795_000_000 + n} for n in range(400)]
+    lines(folder / "first" / "a.jsonl", shown)
+    events = [{"n": n // 4, "ad": shown[n]["ad"], "at": 1_795_000_500 + n // 4} for n in range(400)]
+    lines(folder / "then" / "b.jsonl", [{"dev": {"id": f"d{at % 4}"}, "events": events[at::4]} for at in range(4)])
+    found = propose("first/*", "then/*", folder).choices["foreign.event_id"]
+    assert found.value == ("FILL_IN",)
+    assert "around the array `events` is in none of its elements: write it into each" in found.why

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from clickjoin.config import Files
 from clickjoin.model.ids import ISO, MICROS, embedded_micros, uuid7_micros
 from clickjoin.proposal.columns import (
     DateAndTime,
@@ -56,7 +57,8 @@ def guess(primary: Log, foreign: Log) -> Guess:
     at_primary, micros = time_of(primary, ids, primary_id.value)
     foreign_id = own_id(named, avoid=(*(lookup[1] if lookup else ()), *_numbers_of_time(foreign)))
     if "FILL_IN" in foreign_id.value:
-        foreign_id = id_sent_again(foreign, named, avoid=lookup[1] if lookup else ()) or foreign_id
+        again = id_sent_again(foreign, named, avoid=lookup[1] if lookup else ())
+        foreign_id = again or _of_elements(foreign, foreign_id)
     at_foreign, event_micros = time_of(foreign, named, foreign_id.value)
     identity: dict[str, Choice] = {}
     if moved := _moved(named, foreign_id.value, event_micros):
@@ -186,6 +188,13 @@ def own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
             sure = SURE if is_id and len(names) == 1 else LIKELY if is_id else GUESS
             return Choice(names, sure, f"{len(set(key) - {None}):,} of {len(key):,} sampled records differ in it")
     return Choice(("FILL_IN",), GUESS, "no column, nor three together, differs in nearly all records")
+
+
+def _of_elements(log: Log, found: Choice) -> Choice:
+    """An id that was not found, where its other half may lie around the array of the records."""
+    array = log.source.records if isinstance(log.source, Files) else ""
+    said = f"; what lies around the array `{array}` is in none of its elements: write it into each"
+    return replace(found, why=found.why + said) if array else found
 
 
 def id_sent_again(log: Log, ids: Ids, avoid: tuple[str, ...] = ()) -> Choice | None:
