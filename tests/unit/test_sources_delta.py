@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -400,3 +401,12 @@ def test_a_folder_that_is_not_mounted_loses_nothing(path: Path) -> None:
         reader.source.lost(reader.splits)
     with pytest.raises(SourceError, match="its log cannot be seen"):
         reader.rows()
+
+
+def test_ids_that_are_decimals_are_whole_numbers(tmp_path: Path) -> None:
+    ids = pa.array([Decimal("7.00"), Decimal("2.50")], pa.decimal128(12, 2))
+    write_deltalake(tmp_path / "t", pa.table({"id": ids, "at": [AT, AT]}))
+    reader = Reader(tmp_path / "t")
+    assert reader.plan() == 1
+    rows = sorted(reader.rows(), key=lambda row: int(row["offset"]))
+    assert [(row["event_id"], row["reason"]) for row in rows] == [("7", None), (None, "wrong-type")]

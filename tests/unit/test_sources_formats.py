@@ -265,3 +265,22 @@ def test_empty_members_and_padding_of_bz2(tmp_path: Path) -> None:
     whole = empty + bz2.compress(events(0, 10)) + empty + b"\0\0" + bz2.compress(events(10, 20)) + empty + b"\0"
     (tmp_path / "x.jsonl.bz2").write_bytes(whole)
     assert feed.step() == list(range(20))
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.decimal128(20, 0), pa.decimal128(12, 4)])
+def test_ids_that_are_doubles_or_decimals_are_whole_numbers(tmp_path: Path, kind: pa.DataType) -> None:
+    """Also in objects. One that is not whole is no id."""
+    is_whole = pa.types.is_decimal(kind) and not kind.scale
+    numbers = [Decimal(7), Decimal(12000), None, Decimal(9) if is_whole else Decimal("2.5")]
+    values = numbers if pa.types.is_decimal(kind) else [None if one is None else float(one) for one in numbers]
+    column = pa.array(values, kind)
+    inner = pa.StructArray.from_arrays([column], ["id"])
+    pq.write_table(pa.table({"id": column, "in": inner, "t": [BASE] * 4}), tmp_path / "x.parquet")
+    for name in ("id", "in.id"):
+        feed = Feed(tmp_path, "*.parquet")
+        rows = feed.read(feed.plan().splits, event_id=(name,), event_time="t")
+        good = [row["event_id"] for row in rows if row["reason"] is None]
+        assert good == ["7", "12000", "9"][: 3 if is_whole else 2]
+        bad = {row["reason"]: row["detail"] for row in rows if row["reason"]}
+        assert "missing-id" in bad
+        assert is_whole or f"`{name}` is a number with a fraction" in bad["wrong-type"]

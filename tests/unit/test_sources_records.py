@@ -78,6 +78,9 @@ BAD = [
     (b'{"id":" \\t"}', "missing-id", {}),
     (b'{"id":true}', "wrong-type", {}),
     (b'{"id":1.5}', "wrong-type", {}),
+    (b'{"id":-1e-3}', "wrong-type", {}),
+    (b'{"id":9007199254740992.0}', "wrong-type", {}),
+    (b'{"id":1e999}', "wrong-type", {}),
     (b'{"id":{"a":1}}', "wrong-type", {}),
     (b'{"id":["%s"]}' % ID.encode(), "wrong-type", {}),
     (b'{"id":"h:1:1%s"}' % (b"x" * 1100), "id-too-long", {}),
@@ -329,3 +332,33 @@ def test_a_number_that_is_no_time_stops_nothing(tmp_path: Path, time: Any, reaso
     feed = Feed(tmp_path)
     rows = feed.read(feed.plan().splits, event_time="ts")
     assert [(row["event_id"], row["reason"]) for row in rows] == [(None, reason), ("b", None)]
+
+
+WHOLE = [
+    (b"5.0", "5"), (b"1e3", "1000"), (b"-0.0", "0"), (b"12.50e1", "125"), (b"9007199254740991.0", "9007199254740991"),
+    (b"5", "5"), (b'"5.0"', "5.0"), (b"9007199254740993", "9007199254740993"),
+    (b"18446744073709551616", "18446744073709551616"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_number_that_is_whole_is_an_id(tmp_path: Path, apart: bool) -> None:
+    """Also where integers that no float holds stand beside it, or it stands alone in its file."""
+    data = [b'{"id":%s,"t":%d}\n' % (text, 1_574_562_822 + n) for n, (text, _) in enumerate(WHOLE)]
+    files = data if apart else [b"".join(data * 40)]
+    found = [
+        row["event_id"]
+        for number, text in enumerate(files)
+        for row in sorted(
+            read(tmp_path, text, name=f"{number}.jsonl", event_time="t"), key=lambda one: int(one["offset"])
+        )
+    ]
+    assert found == [name for _, name in WHOLE] * (1 if apart else 40)
+
+
+def test_floats_that_lack_digits_or_are_not_whole_are_named(tmp_path: Path) -> None:
+    rows = read(tmp_path, b'{"id":9007199254740992.0,"t":1}\n{"id":2.5,"t":1}\n', event_time="t")
+    assert [row["detail"] for row in rows] == [
+        "`id` is a number that a float holds with digits missing; write text",
+        "`id` is a number with a fraction, but an id is a string or a whole number",
+    ]

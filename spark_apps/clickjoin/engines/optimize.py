@@ -12,6 +12,7 @@ from clickjoin.model.errors import CommitRefused
 
 if TYPE_CHECKING:
     from clickjoin.engines.port import Lake
+    from clickjoin.schemas import Table
 
 _SORT = "spark.databricks.io.skipping.mdc.sortWithinFiles"
 _OF_FILES = "spark.databricks.delta.optimize.zorder.checkStatsCollection.enabled"
@@ -19,13 +20,15 @@ _MIN_FILE_SIZE = "spark.databricks.delta.optimize.minFileSize"
 _MAX_FILE_SIZE = "spark.databricks.delta.optimize.maxFileSize"
 
 
-def optimize(lake: Lake, name: str, place: str | None, order: str) -> int | None:
+def optimize(lake: Lake, name: str, place: str | None, order: str, whole: bool) -> int | None:
     """See Lake.rewrite.
 
     By Spark, never by delta-rs: two rewritings of the same files by that one both commit, and every row is double.
     """
-    where = f" WHERE {place_column(lake.delta.table(name))} = '{place}'" if place else ""
-    z_order = f" ZORDER BY ({order})" if is_sorted(name, order) else ""
+    table = lake.delta.table(name)
+    where = f" WHERE {place_column(table)} = '{place}'" if place else ""
+    by = order if is_sorted(name, order) else _some_column(table, order) if whole else ""
+    z_order = f" ZORDER BY ({by})" if by else ""  # all files are rewritten, also one that is alone
     lake.spark.conf.set(_SORT, "true")
     lake.spark.conf.set(_OF_FILES, "false")  # look-ups go by the statistics of row groups
     for setting, size in zip((_MIN_FILE_SIZE, _MAX_FILE_SIZE), file_sizes(name), strict=True):
@@ -39,3 +42,8 @@ def optimize(lake: Lake, name: str, place: str | None, order: str) -> int | None
             raise
         return None
     return int(metrics["numFilesRemoved"])
+
+
+def _some_column(table: Table, order: str) -> str:
+    free = [column for column in table.names if column not in table.partitions]
+    return order if order in free else free[0]

@@ -239,8 +239,10 @@ class Lake(SparkReader, ABC):
         """
 
     @abstractmethod
-    def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
-        """Rewrite the small files of a table, of a bucket or of a date, into few; all of one that is_sorted.
+    def rewrite(
+        self, name: str, place: str | None = None, order: str = "event_time", *, whole: bool = False
+    ) -> int | None:
+        """Rewrite the small files of a table, of a bucket or of a date, into few; `whole`, or is_sorted: all files.
 
         Returns the number of files that went, or None where another writer was busy in them: they are left as they are.
         """

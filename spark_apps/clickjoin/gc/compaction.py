@@ -10,7 +10,7 @@ from clickjoin.dispatcher.unsettled import unsettled
 from clickjoin.gc.behind import NOT_BEHIND, Behind, processing_behind
 from clickjoin.kernel.parquet_rows import MATCH_KEY
 from clickjoin.lake import clock
-from clickjoin.lake.maintenance import Heap, heaps
+from clickjoin.lake.maintenance import Heap, heaps, one_ended
 from clickjoin.lake.vacuum import Needed, clean_log, remove_filters, vacuum
 from clickjoin.model.ids import bucket_at, claims_order
 from clickjoin.model.reporter import Reporter
@@ -31,9 +31,14 @@ FEWEST_IN_TABLE = 50
 
 @dataclass
 class Maintained:
-    """Files rewritten and files removed, by table; `busy`: buckets or dates left because another writer was in them."""
+    """Files rewritten and files removed, by table; `busy`: buckets or dates left because another writer was in them.
+
+    `repaired`: files rewritten since the statistics of one lacked an end of a column, by which readers found no row of
+    it; of tables that had one.
+    """
 
     rewritten: dict[str, int] = field(default_factory=dict)
+    repaired: dict[str, int] = field(default_factory=dict)
     removed: dict[str, int] = field(default_factory=dict)
     busy: int = 0
 
@@ -57,7 +62,17 @@ def maintain(
         done.busy += results.count(None)
         if files:
             report_line(f"{table.name}: {files} files rewritten")
+        _repair(lake, table.name, order, done, report_line)
     return done
+
+
+def _repair(lake: Lake, name: str, order: str, done: Maintained, report_line: Reporter) -> None:
+    places = one_ended(lake.delta, name)
+    results = [lake.rewrite(name, place, order, whole=True) for place in places]
+    done.busy += results.count(None)
+    if files := sum(result or 0 for result in results):
+        done.repaired[name] = files
+        report_line(f"{name}: {files} files rewritten, whose statistics lacked an end of a column")
 
 
 def clean(pipeline: Pipeline, delta: Tables, report_line: Reporter) -> dict[str, int]:

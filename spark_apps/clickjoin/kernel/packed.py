@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from clickjoin.kernel.parquet_lines import bare_times, has_footer, json_lines
+from clickjoin.kernel.parquet_lines import has_footer, json_lines, untold
 from clickjoin.kernel.remote_file import Handle, length_of, pread
 from clickjoin.model.errors import ClickjoinError
+from clickjoin.model.ids import Untold
 
 BLOCK = 8 << 20
 T = TypeVar("T")
@@ -53,10 +55,10 @@ def is_complete(fd: Handle) -> bool:
         return False
 
 
-def bare_times_of(fd: Handle) -> frozenset[str]:
-    """Paths of a Parquet file's times that name no zone. Errors: as of `unpack`."""
+def untold_of(fd: Handle) -> Untold:
+    """Columns of a Parquet file whose texts do not say what they are; none of another. Errors: as of `unpack`."""
     file = _File(fd)
-    return next(_checked(map(bare_times, [file]), file))
+    return next(_checked(map(untold, map(pq.read_schema, [file])), file)) if is_parquet(fd) else Untold()
 
 
 def unpack(fd: Handle, size: int = BLOCK) -> Iterator[bytes]:

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 from clickjoin.kernel.arrays import int64_array, scalar, to_numpy
 from clickjoin.kernel.parquet_pages import require_short
 from clickjoin.model.field_path import path_text
+from clickjoin.model.ids import Untold
 
 _ROWS = 4096
 _AT_ONCE, _PART = 64 << 20, 16 << 20  # bytes of the rows that are read at a time, and of those that become lines
@@ -56,17 +57,20 @@ def json_lines(file: Any) -> Iterator[bytes]:
                 yield b"".join(_row_by_row(part, ()))  # offsets are bytes: what these are may never change
 
 
-def bare_times(file: Any) -> frozenset[str]:
-    """Paths of the times that name no zone, whose texts end with a Z all the same."""
-    return frozenset(path_text(path) for path in _bare(pq.read_schema(file), ()))
+def untold(fields: Iterable[pa.Field]) -> Untold:
+    """Columns of a file whose texts do not say what they are."""
+    found = list(_leaves(fields, ()))
+    times = {path for path, kind in found if pa.types.is_timestamp(kind) and kind.tz is None}
+    return Untold(frozenset(times), frozenset(path for path, kind in found if pa.types.is_decimal(kind)))
 
 
-def _bare(fields: Iterable[pa.Field], above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...]) -> Iterator[tuple[str, pa.DataType]]:
     for field in fields:
+        path = (*above, field.name)
         if pa.types.is_struct(field.type):
-            yield from _bare(field.type, (*above, field.name))
-        elif pa.types.is_timestamp(field.type) and field.type.tz is None:
-            yield (*above, field.name)
+            yield from _leaves(field.type, path)
+        else:
+            yield path_text(path), field.type
 
 
 def _repetitive(metadata: pq.FileMetaData) -> tuple[list[str], int]:

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, number_array, scalar
 from clickjoin.kernel.filesystem import open_file
-from clickjoin.kernel.parquet_lines import lines_of
+from clickjoin.kernel.parquet_lines import lines_of, untold
 from clickjoin.kernel.read_lines import aside, read_numbered
+from clickjoin.model.ids import Untold
 
 if TYPE_CHECKING:
     from clickjoin.model.ids import RecordSpec
@@ -97,13 +98,15 @@ def _of_file(
     name = f"{chunk.root}/{file.path}"
     first = offset_of(chunk.piece.version, base)
     try:
+        with open_file(chunk.root, file.path) as opened:
+            decimals = Untold(decimals=untold(pq.read_schema(opened)).decimals)
         for at, lines in _lines(chunk, file, begin, end):
             numbers = np.arange(first + at, first + at + len(lines))
             if moved:
                 kept = _not_moved(lines, moved)
                 numbers, lines = numbers[kept], [lines[n] for n in kept]
             if lines:
-                yield from read_numbered(name, chunk.source_partition, spec, numbers, lines)
+                yield from read_numbered(name, chunk.source_partition, spec, numbers, lines, decimals)
     except FileNotFoundError:
         why = f"{name}: was cleaned away before its {end - begin} rows were read; restore it, or read the table again"
         yield _lost(chunk, name, first + begin, end - begin, why)

@@ -114,6 +114,13 @@ class TimeForm:
         return "the form " + " or ".join("ISO 8601" if form == ISO else form for form in self.formats)
 
 
+class Untold(NamedTuple):
+    """Columns whose texts do not say what they are: times that name no zone, though a Z is behind them; decimals."""
+
+    bare: frozenset[str] = frozenset()
+    decimals: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)
 class RecordSpec:
     """Where a record of one stream keeps its id and times, and what is too old, too new or too long to be true.

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from clickjoin.kernel.arrays import text_array
+from clickjoin.kernel.parse.arrow_json import EXACT
 from clickjoin.kernel.parse.times import micros_by, micros_of
 from clickjoin.kernel.typed_columns.by_line import common_type
 from clickjoin.model.ids import MICROS, TimeForm, embedded_micros, uuid7_micros
@@ -39,6 +40,7 @@ _ZONES = (
     "America/Denver", "America/Los_Angeles", "Asia/Tokyo", "Asia/Kolkata", "Australia/Sydney",
 )  # fmt: skip
 _BARE = re.compile(r"\d[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$")
+_DAY = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
 _TIME_OF_DAY = re.compile(r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?")
 
 
@@ -67,9 +69,12 @@ def is_named_id(name: str) -> bool:
 
 
 def texts(values: Sequence[Any]) -> list[str | None]:
-    """Values as ids: text and integers; None where they are none."""
-    kinds = (str, int)
-    return [str(value) if isinstance(value, kinds) and not isinstance(value, bool) and value != "" else None
+    """Values as ids: text, integers, and numbers with a point where all are whole; None where they are none."""
+    floats = [value for value in values if isinstance(value, float)]
+    is_whole = all(value.is_integer() and abs(value) < EXACT for value in floats)
+    kinds = (str, int, float) if is_whole else (str, int)
+    return [str(int(value) if isinstance(value, float) else value)
+            if isinstance(value, kinds) and not isinstance(value, bool) and value != "" else None
             for value in values]  # fmt: skip
 
 
@@ -162,22 +167,26 @@ def _of_two_forms(name: str, values: Sequence[Any], usual: Sequence[int | None])
 
 
 class DateAndTime(NamedTuple):
-    """A column of dates and one of times of day, and the times (microseconds) that both make."""
+    """A column of dates and one of times of day, and the time that both make."""
 
     names: tuple[str, str]
-    micros: tuple[int | None, ...]
+    time: Time
 
 
 def date_and_time(columns: Mapping[str, Sequence[Any]], times: Sequence[Time]) -> DateAndTime | None:
-    """A column of dates in ISO 8601, and the first one of times of day, where no column holds both."""
+    """The first column of dates and the first one of times of day, where no column holds both."""
     if not all(at is None or at % (86_400 * MICROS) == 0 for time in times for at in time.micros):
         return None
-    for name, values in columns.items() if times else ():
-        given = [value for value in values if value is not None]
-        if given and all(_TIME_OF_DAY.fullmatch(str(value)) for value in given):
-            both = [f"{day} {at}" for day, at in zip(columns[times[0].name], values, strict=True)]
-            return DateAndTime((times[0].name, name), _micros(both, None))
-    return None
+    day, clock = (next((name for name in columns if _mostly(form, columns[name])), "") for form in (_DAY, _TIME_OF_DAY))
+    if not day or not clock:
+        return None
+    pairs = zip(columns[day], columns[clock], strict=True)
+    time = as_time("time", [f"{date} {at}" if date and at else None for date, at in pairs])
+    return DateAndTime((day, clock), time) if time else None
+
+
+def _mostly(form: re.Pattern[str], values: Sequence[Any]) -> bool:
+    return sum(bool(form.fullmatch(str(value))) for value in values) >= _NEARLY * max(len(values), 1)
 
 
 def _micros(values: Sequence[Any], form: str | None, zone: str = "") -> tuple[int | None, ...]:

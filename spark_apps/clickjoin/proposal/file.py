@@ -217,7 +217,7 @@ def proposed_columns(logs: dict[str, Log], used: Mapping[str, Collection[str]]) 
         ours = (*JOINED.names, *used[stream]) if isinstance(log.source, OfPipeline) else used[stream]
         free = [name for name, values in log.columns.items() if name not in ours and _says(values)]
         for name in free[:MOST]:
-            path = (name,) if log.is_csv else parse_path(name)
+            path = (name,) if log.is_csv and not name.startswith("`") else parse_path(name)
             if column := _column_name(stream, path, found):
                 found[column] = (path_text((stream, *path)), _type(name, log))
     return found

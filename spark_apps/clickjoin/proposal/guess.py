@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from clickjoin.config import Files
 from clickjoin.model.ids import ISO, MICROS, embedded_micros, uuid7_micros
 from clickjoin.proposal.columns import (
+    DateAndTime,
     Time,
     as_time,
     date_and_time,
@@ -55,7 +57,8 @@ def guess(primary: Log, foreign: Log) -> Guess:
     at_primary, micros = time_of(primary, ids, primary_id.value)
     foreign_id = own_id(named, avoid=(*(lookup[1] if lookup else ()), *_numbers_of_time(foreign)))
     if "FILL_IN" in foreign_id.value:
-        foreign_id = id_sent_again(foreign, named, avoid=lookup[1] if lookup else ()) or foreign_id
+        again = id_sent_again(foreign, named, avoid=lookup[1] if lookup else ())
+        foreign_id = again or _of_elements(foreign, foreign_id)
     at_foreign, event_micros = time_of(foreign, named, foreign_id.value)
     identity: dict[str, Choice] = {}
     if moved := _moved(named, foreign_id.value, event_micros):
@@ -66,7 +69,6 @@ def guess(primary: Log, foreign: Log) -> Guess:
             why = f"{foreign_id.why}; {moved:,} ids come with more than one time, and count once for each"
             foreign_id = Choice(foreign_id.value, LIKELY, f"{why}, unless registry.identity is id")
     names = Choice(lookup[1], primary_id.sure, primary_id.why) if lookup else _unknown("primary_id")
-    primary_id, foreign_id, names = _with_floats(primary, foreign, primary_id, foreign_id, names)
     found = _Found(ids, named, primary_id.value, names.value, micros, event_micros)
     at_named = _primary_time(foreign, at_primary, found)
     if (column := _column_of(at_named)) and column == _column_of(at_foreign):
@@ -77,17 +79,6 @@ def guess(primary: Log, foreign: Log) -> Guess:
         {"event_id": primary_id, "event_time": at_primary},
         {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named} | identity,
     )
-
-
-def _with_floats(primary: Log, foreign: Log, *found: Choice) -> Iterator[Choice]:
-    """What is not known, with the columns that could say it if they held no floats."""
-    names = [f"{stream}.{name}" for stream, log in (("primary", primary), ("foreign", foreign)) for name in log.floats]
-    said = (
-        f"; {', '.join(names[:3])}: numbers with a point (1.0), which are no ids: write integers or text"
-        if names
-        else ""
-    )
-    return (replace(one, why=one.why + said) if "FILL_IN" in one.value else one for one in found)
 
 
 def _column_of(time: Choice) -> Any:
@@ -199,6 +190,13 @@ def own_id(ids: Ids, avoid: tuple[str, ...] = ()) -> Choice:
     return Choice(("FILL_IN",), GUESS, "no column, nor three together, differs in nearly all records")
 
 
+def _of_elements(log: Log, found: Choice) -> Choice:
+    """An id that was not found, where its other half may lie around the array of the records."""
+    array = log.source.records if isinstance(log.source, Files) else ""
+    said = f"; what lies around the array `{array}` is in none of its elements: write it into each"
+    return replace(found, why=found.why + said) if array else found
+
+
 def id_sent_again(log: Log, ids: Ids, avoid: tuple[str, ...] = ()) -> Choice | None:
     """A column named like an id, of which records with the same value differ in nothing but their times.
 
@@ -234,10 +232,10 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
         micros = embedded_micros if rule == "embedded" else uuid7_micros
         return Choice(rule, SURE, "the ids hold their time"), tuple(micros(value) for value in whole)
     found = [time for name, values in log.columns.items() if name not in key and (time := as_time(name, values))]
+    if parted := date_and_time(log.columns, found):
+        return _of_two(parted), parted.time.micros
     if not found:
         return Choice("FILL_IN", GUESS, "no column looks like a time"), ()
-    if all(time.form is None for time in found) and (parted := date_and_time(log.columns, found)):
-        return Choice({"column": list(parted.names)}, LIKELY, "date and time of day are two columns"), parted.micros
     # One in a field's JSON is the event's own; one beside it tells when that was sent on.
     found.sort(key=lambda time: (not time.named, bool(time.others), not log.opens(time.name), -len(set(time.micros))))
     others = ", ".join(time.name for time in found[1:4])
@@ -248,6 +246,16 @@ def time_of(log: Log, ids: Ids, key: Sequence[str]) -> tuple[Choice, tuple[int |
 def _embedded(ids: Ids, key: Sequence[str]) -> str | None:
     parts = [":".join(row) if row else None for row in keys_of(ids, key)]
     return time_in_ids(parts)
+
+
+def _of_two(parted: DateAndTime) -> Choice:
+    one = _time_choice(parted.time, LIKELY, "")
+    form = {**one.value, "column": list(parted.names)} if parted.time.form else {"column": list(parted.names)}
+    return Choice(
+        form,
+        one.sure,
+        f"date and time of day are two columns{one.why[one.why.find(';') :] if parted.time.form else ''}",
+    )
 
 
 def _time_choice(time: Time, sure: str, more: str) -> Choice:
@@ -301,6 +309,10 @@ def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:
         return Choice({"lookback": "1d"}, GUESS, "how long a primary event lies before its foreign one is not known")
     longest = max(delays) / MICROS
     hours = max(round(2 * longest / _HOUR + 0.5), 1)
+    after = sum(delay < -MICROS for delay in delays)
+    if 2 * after > len(delays):
+        why = f"{after:,} of {len(delays):,} sampled primary events lie after their foreign ones: is a zone missing?"
+        return Choice({"lookback": f"{hours}h"}, GUESS, why)
     late = f"; {sum(delay < 0 for delay in delays):,} lie after" if min(delays) < 0 else ""
     why = f"sampled primary events lie up to {longest:,.0f} s before{late}; twice that, so that later ones are found"
     return Choice({"lookback": f"{hours}h"}, LIKELY, why)

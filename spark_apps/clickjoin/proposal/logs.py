@@ -21,7 +21,7 @@ from clickjoin.kernel.packed import BrokenFile, is_packed, unpack
 from clickjoin.kernel.parse.lines import BOM
 from clickjoin.kernel.remote_file import length_of
 from clickjoin.model.errors import ConfigError, SourceError
-from clickjoin.model.field_path import path_text
+from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import RecordSpec
 from clickjoin.model.split import Budget
 from clickjoin.proposal.arrays import (
@@ -77,17 +77,6 @@ class Log:
         """The same with these alone."""
         field = "json_texts" if isinstance(self.source, Files) else "json_columns"
         return replace(self, source=self.source.model_copy(update={field: tuple(names)}))
-
-    @property
-    def floats(self) -> list[str]:
-        """Columns in which some values are whole numbers with a point: ids, perhaps, that a program keeps as floats."""
-        return [
-            name
-            for name, values in self.columns.items()
-            if any(isinstance(value, float) for value in values)
-            and all(float(value).is_integer() for value in values if isinstance(value, int | float))
-            and not any(isinstance(value, str | dict | list) for value in values)
-        ]
 
     def opens(self, name: str) -> bool:
         """Whether a column lies in a field whose text is JSON."""
@@ -289,4 +278,14 @@ def _of_csv(pattern: str, path: str, files: Sequence[Sequence[str]], each: int) 
     records = [dict(record) for record in _once(found.records)]
     named = {} if ".csv" in path.rsplit("/", 1)[-1] else {"format": "csv"}
     source = Files(kind="files", path=pattern, **found.written, **named)
-    return Log(source, columns_by_name(records), len(records), found.bad, is_csv=True)
+    columns = {_as_path(name): values for name, values in columns_by_name(records).items()}
+    return Log(source, columns, len(records), found.bad, is_csv=True)
+
+
+def _as_path(header: str) -> str:
+    """A header as a pipeline's file names it: in backticks where it is no path (`No.`)."""
+    try:
+        parse_path(header)
+    except ConfigError:
+        return path_text((header,))
+    return header

@@ -175,9 +175,11 @@ class ArrowLake(Lake):
         """See Lake."""
         return rebuilding.replace_output(self, made)
 
-    def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
+    def rewrite(
+        self, name: str, place: str | None = None, order: str = "event_time", *, whole: bool = False
+    ) -> int | None:
         """See Lake."""
-        return optimize(self, name, place, order)
+        return optimize(self, name, place, order, whole)
 
     def rerun(self, name: str, commit: Callable[[], T]) -> T:
         """Commit to a table, again where another writer came first or the answer was lost: a rerun finds what landed.

@@ -161,7 +161,9 @@ class SparkLake(Lake):
         spread = rows.select(*table.names).repartition(*(F.col(column) for column in table.partitions))
         self.commits.append(name, spread.sortWithinPartitions(*table.partitions, order))
 
-    def rewrite(self, name: str, place: str | None = None, order: str = "event_time") -> int | None:
+    def rewrite(
+        self, name: str, place: str | None = None, order: str = "event_time", *, whole: bool = False
+    ) -> int | None:
         """See Lake."""
         with alone(self.spark):
-            return optimize(self, name, place, order)
+            return optimize(self, name, place, order, whole)

@@ -18,6 +18,7 @@ from clickjoin.kernel.arrays import bool_array, int64_array, scalar, to_numpy
 from clickjoin.kernel.forgotten import NO_ID
 from clickjoin.kernel.parse.lines import column_of
 from clickjoin.kernel.parse.times import micros_by, micros_of
+from clickjoin.model.ids import Untold
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     Mask = npt.NDArray[np.bool_]
 
 LONGEST_ID = 1024
+FRACTION = "a number with a fraction, but an id is a string or a whole number"
 _SHOWN = 60  # characters of a value that a detail gives
 _HEX = np.full(256, 255, np.uint8)
 _HEX[[*b"0123456789"]] = np.arange(10)
@@ -53,14 +55,9 @@ def needed(spec: RecordSpec) -> dict[str, bool]:
     return columns | dict.fromkeys((*spec.event_id, *spec.primary_id), True)
 
 
-def understand(
-    columns: Mapping[str, Any], count: int, spec: RecordSpec, bare: frozenset[str] = frozenset()
-) -> Understood:
-    """Check ids and times of `count` records, whose needed columns are arrays of text, integers or floats.
-
-    `bare`: columns whose times are in the zone of their form, although a Z stands behind them.
-    """
-    checks = _Checks(count, bare)
+def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec, untold: Untold = Untold()) -> Understood:
+    """Check ids and times of `count` records, whose needed columns are arrays of text, integers or floats."""
+    checks = _Checks(count, untold)
     event_id = checks.id(columns, spec.event_id, "missing-id", "id-too-long")
     event_time = checks.time(event_id, spec.event_time, columns, spec, "event")
     primary_id, primary_time = pa.nulls(count, pa.string()), None
@@ -82,8 +79,8 @@ def understand(
 class _Checks:
     """What is wrong with each of n records; the first thing found counts."""
 
-    def __init__(self, count: int, bare: frozenset[str]) -> None:
-        self.code, self.bare = np.zeros(count, np.int16), bare
+    def __init__(self, count: int, untold: Untold) -> None:
+        self.code, self.untold = np.zeros(count, np.int16), untold
         self.known: list[tuple[str, str, Any]] = []
 
     def fail(self, wrong: Mask, reason: str, detail: str, shown: Any = None) -> None:
@@ -93,7 +90,7 @@ class _Checks:
             self.code[wrong & (self.code == 0)] = len(self.known)
 
     def id(self, columns: Mapping[str, Any], names: Sequence[str], missing: str, too_long: str) -> Any:
-        parts = [_text(column_of(columns, name), len(self.code)) for name in names]
+        parts = self.parts(columns, names)
         for name, part in zip(names, parts, strict=True):
             blank = (_size(part) == 0) | to_numpy(pc.utf8_is_space(part))
             self.fail(blank, missing, f"`{name}` is missing, null, empty or blank; give every record one")
@@ -102,9 +99,18 @@ class _Checks:
         self.fail(_size(ids) > LONGEST_ID, too_long, f"`{whole}` is longer than {LONGEST_ID} bytes; shorten it")
         return ids
 
+    def parts(self, columns: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+        """Columns of an id as text, decimals as the whole numbers that they are."""
+        parts = [_text(column_of(columns, name), len(self.code)) for name in names]
+        for at, name in enumerate(names):
+            if name in self.untold.decimals:
+                parts[at] = pc.replace_substring_regex(parts[at], r"\.0*$", "")
+                self.fail(to_numpy(pc.match_substring(parts[at], ".")), "wrong-type", f"`{name}` is {FRACTION}")
+        return parts
+
     def key(self, columns: Mapping[str, Any], names: Sequence[str], *, first: bool) -> Any:
         """What records are matched by: NO_ID where it is missing, null or blank; of several, where any is."""
-        none, parts = pa.nulls(1, pa.string())[0], [_text(column_of(columns, name), len(self.code)) for name in names]
+        none, parts = pa.nulls(1, pa.string())[0], self.parts(columns, names)
         parts = [pc.if_else(pc.or_(pc.equal(part, scalar("")), pc.utf8_is_space(part)), none, part) for part in parts]
         if first or len(parts) == 1:
             keys = pc.coalesce(*parts, scalar(NO_ID))
@@ -129,7 +135,7 @@ class _Checks:
             if time_form and time_form.more:
                 parts = [_text(values, count), *(_text(column_of(columns, name), count) for name in time_form.more)]
                 values = pc.binary_join_element_wise(*parts, scalar(" "))
-            if time_form and rule in self.bare:
+            if time_form and rule in self.untold.bare:
                 values = pc.replace_substring_regex(_text(values, count), "Z$", "")
             micros, known = micros_of(values) if time_form is None else micros_by(values, time_form)
             reason = "bad-time" if whose == "event" else "bad-primary-id"

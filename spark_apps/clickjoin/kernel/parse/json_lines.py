@@ -28,6 +28,7 @@ from clickjoin.kernel.parse.arrow_json import (
     shape_of,
     values_at,
 )
+from clickjoin.kernel.parse.fields import FRACTION
 from clickjoin.kernel.parse.lines import Segment
 from clickjoin.kernel.parse.where import Sieve
 from clickjoin.model.field_path import FieldPath, parse_path
@@ -162,14 +163,23 @@ class _Work:
             raise self._explain(str(error)) from None
         columns = {name: values_at(table, path) for name, path in self.paths.items()}
         if table.num_rows != count or any(not _exact(values) for values in columns.values()):
-            raise Failed(None)
+            raise self._not_by_floats()
+        for name in (name for name, is_id in self.names.items() if is_id):
+            columns[name] = _whole(columns[name])
+            if pa.types.is_floating(columns[name].type):
+                raise self._not_by_floats()
         return columns
+
+    def _not_by_floats(self) -> Failed:
+        """Some number is none as a float: ids are read as integers again, as nearly all are."""
+        ids = {shape_of(path) for name, path in self.paths.items() if self.names.get(name)}
+        self.kinds |= {shape: _INTEGER for shape in ids if self.kinds[shape] == _FLOAT}
+        return Failed(None)
 
     def _explain(self, message: str) -> Failed:
         if message.startswith("Failed to convert"):
-            # Never an id: as a float it would be another text.
             ids = {shape_of(path) for name, path in self.paths.items() if self.names.get(name)}
-            late = [shape for shape, kind in self.kinds.items() if kind == _INTEGER and shape not in ids]
+            late = sorted((shape for shape, kind in self.kinds.items() if kind == _INTEGER), key=ids.__contains__)
             return Failed(0, arrow_name(late[0]), _FLOAT) if late else Failed(None)
         row, turned = _ROW.search(message), _TURNED.search(message)
         if not row:
@@ -194,6 +204,13 @@ def _exact(values: Any) -> bool:
         return True
     top = pc.max(pc.abs(values)).as_py()
     return top is None or top < EXACT
+
+
+def _whole(values: Any) -> Any:
+    """Ids that are numbers, as integers; as they are where one is not whole."""
+    if not pa.types.is_floating(values.type):
+        return values
+    return values.cast(_INTEGER) if pc.all(pc.equal(pc.trunc(values), values)).as_py() is not False else values
 
 
 class _Pairs(list[Any]):
@@ -299,8 +316,14 @@ def _at(value: Any, path: FieldPath) -> Any:
 def _id(name: str, value: Any) -> str | None:
     if isinstance(value, _Integer):
         return "0" if value == "-0" else str(value)
+    if isinstance(value, float):
+        if not abs(value) < EXACT:
+            raise _Bad("wrong-type", f"`{name}` is a number that a float holds with digits missing; write text")
+        if not value.is_integer():
+            raise _Bad("wrong-type", f"`{name}` is {FRACTION}")
+        return str(int(value))
     if value is not None and not isinstance(value, str):
-        raise _Bad("wrong-type", f"`{name}` is {_kind(value)}, but an id is a string or an integer")
+        raise _Bad("wrong-type", f"`{name}` is {_kind(value)}, but an id is a string or a whole number")
     return _encodable(name, value)
 
 

@@ -220,7 +220,7 @@ REASONS = {
     "nul-byte": "the line holds a NUL byte, as after a crash of the machine or a bad copy; write the record again",
     TOO_LONG: "the record is longer than limits.max_record; raise that limit or shorten the record",
     "missing-id": "the event id is missing, null, empty or blank; give every record an id",
-    "wrong-type": "an id is no string or integer, or a time no text or number; write it as one",
+    "wrong-type": "an id is no string or whole number, or a time no text or number; write it as one",
     "id-too-long": "the event id is longer than 1024 bytes; shorten it",
     "no-time-in-id": "the event id does not hold its time in the configured form; fix the id or `event_time`",
     "bad-time": "the column of the event time is missing, empty or no time; write ISO 8601 or a number since 1970",
