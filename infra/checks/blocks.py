@@ -1,9 +1,9 @@
 """Refuses code blocks of the documentation that no test runs, unless they are output or say why they are not run.
 
-README, the quick start and the recipes of docs/how-to are followed block by block (tests/unit/test_recipes.py). On other
-pages `text` is output, YAML goes through the product's model and commands through its parser
-(tests/unit/test_docs_yaml.py, test_docs_commands.py), and of any other language a test takes all blocks of a page with
-`code(page, language, how many)`. A comment `<!-- not run: REASON -->` above a block is for what cannot; MOST of them may be.
+README, the quick start and the recipes of docs/how-to are followed block by block (tests/unit/test_recipes.py). On
+other pages `text` is output, and YAML goes through the product's model (test_docs_yaml.py). Of any other language a
+test takes all blocks of a page with `code(page, language, how many)`. Commands go through their parsers everywhere
+(test_docs_commands.py). A comment `<!-- not run: REASON -->` is above a block that cannot be run; MOST may have one.
 Run it as `PYTHONPATH=infra python -m checks.blocks [FOLDER]`; it prints how many of each there are.
 """
 
@@ -22,7 +22,8 @@ MOST = 20
 OUTPUT = {"text", "console"}
 LANGUAGES = OUTPUT | {"csv", "json", "python", "sh", "sql", "yaml"}
 _BLOCK = re.compile(
-    r'^(?:<!-- not run: (?P<reason>[^\n]*) -->\n)?```(?P<language>\w*)(?: title="(?P<title>[^"]*)")?\n(?P<text>.*?)^```$',
+    r"^(?:<!-- not run: (?P<reason>[^\n]*) -->\n)?"
+    r'```(?P<language>\w*)(?: title="(?P<title>[^"]*)")?\n(?P<text>.*?)^```$',
     re.MULTILINE | re.DOTALL,
 )
 _FENCE = re.compile(r"^ *(?:```|~~~)", re.MULTILINE)
