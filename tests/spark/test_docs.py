@@ -6,7 +6,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -78,8 +78,9 @@ def test_verification_and_quality(reader: Reader, make: Callable[..., Bench], mo
 
 def test_the_merge(make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
     """What pages show of a claim's statement is what `engine: spark` sends; `…` is left out there."""
-    bench, sent = make(), list[str]()
-    commits = bench.engine.lake.commits
+    bench, sent = make(engine="spark"), list[str]()
+    engine: Any = bench.engine
+    commits = engine.lake.commits
     original = commits.run
     monkeypatch.setattr(commits, "run", lambda name, sql, txn=None: sent.append(sql) or original(name, sql, txn))
     bench.queries(query("q"))

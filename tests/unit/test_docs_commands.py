@@ -85,7 +85,7 @@ def test_a_person_is_forgotten(reader: Reader) -> None:
 def test_a_file_from_logs(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path, "")
-    assert "all is well" in follow(Reader(run, tmp_path), code("logs.md", "sh"))[1]
+    assert "no problem found" in follow(Reader(run, tmp_path), code("logs.md", "sh"))[1]
 
 
 def test_processing(reader: Reader) -> None:

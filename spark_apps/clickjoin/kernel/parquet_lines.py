@@ -57,7 +57,7 @@ def json_lines(file: Any) -> Iterator[bytes]:
 
 
 def bare_times(file: Any) -> frozenset[str]:
-    """Paths of the times that name no zone, whose texts end with a Z all the same."""
+    """Paths of the times that name no zone, whose texts end with a Z nevertheless."""
     return frozenset(path_text(path) for path in _bare(pq.read_schema(file), ()))
 
 
