@@ -60,7 +60,8 @@ def make(spark: SparkSession, engine: Engine, ids: int, days: int) -> None:
     for number in range(1, days + 1):
         day = DAY - timedelta(days=days - number)
         clicks = _recorded(rows_of(spark, engine, day, ids, number)).persist()
-        shown = _recorded(rows_of(spark, engine, day, max(ids // 10, 1), number)).withColumn("match_key", F.lit(None))
+        shown = _recorded(rows_of(spark, engine, day, max(ids // 10, 1), number))
+        shown = shown.withColumns(dict.fromkeys(("match_key", "preferred"), F.lit(None)))
         journal.plan(BatchPlan("bench", "main", "join", number, int(day.timestamp() * MICROS), snapshot=True), day)
         for name in ("foreign", "registry", "joined"):
             engine.lake.append(name, clicks.select(*BY_NAME[name].names), Txn("bench/main/join", number))

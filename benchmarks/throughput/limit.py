@@ -28,7 +28,7 @@ LINES = (
     "auto_detect=false, filename='path')"
 )
 IDS = {"primary": "['$.event_id']", "foreign": "['$.event_id', '$.query_id']"}
-NO_KEY = ", NULL::VARCHAR AS match_key"
+NO_KEY = ", NULL::VARCHAR AS match_key, NULL::BOOLEAN AS preferred"
 NAMED = ", ids[2] AS primary_id, make_timestamp(split_part(ids[2], ':', 3)::BIGINT) AS primary_time"
 LAND = """
 CREATE TABLE {table} AS

@@ -17,7 +17,7 @@ from checks.words import ROOT, findings, rules
 
 WORDS = Path(__file__).with_name("prose_words.txt")
 MEDIAN, LONG, SHARE, LEAST = 16, 28, 0.05, 4
-MOST = 44_000  # lower it where words were cut; the aim is 35,000
+MOST = 35_000
 # Made from the code, or a record of its day.
 NOT_PROSE = {"docs/tables.md", "docs/jobs.md", "docs/configuration-fields.md"}
 _FENCE = re.compile(r"^ *```.*?^ *```$|<!--.*?-->", re.MULTILINE | re.DOTALL)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from clickjoin.config import load
 from clickjoin.dates.rebuild import rebuild
@@ -24,6 +25,7 @@ from tests.spark.hand import Hand, found, verify
 
 WITHIN, SKEW = 100, 3  # seconds
 MATCH = {"on": {"foreign": "user.id", "primary": "who"}, "within": f"{WITHIN}s", "skew": f"{SKEW}s"}
+PREFER = {"channel": {"not": ["direct", 1]}}
 DAY = Span(datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 3, 2, tzinfo=UTC))
 Record = dict[str, Any]
 
@@ -40,9 +42,10 @@ def order(name: str, seconds: float, who: str | None) -> Record:
     return {"id": name, "at": at(seconds), "user": {"id": who}}
 
 
-def fields(pick: str = "last", **more: Any) -> Record:
+def fields(pick: str = "last", *, prefer: Record | None = None, **more: Any) -> Record:
     stream = {"event_id": "id", "event_time": "at"}
-    foreign = stream | {"primary_id": None, "primary_time": None, "match": MATCH | {"pick": pick}}
+    match = MATCH | {"pick": pick} | ({"prefer": prefer} if prefer else {})
+    foreign = stream | {"primary_id": None, "primary_time": None, "match": match}
     return {"primary": stream, "foreign": foreign, "close": {"max_out_of_orderness": "0s"}, **more}
 
 
@@ -64,8 +67,11 @@ def output(bench: Bench) -> dict[str, str]:
     return dict(rows)
 
 
-def truth(touches: list[Record], orders: list[Record], pick: str) -> dict[str, str]:
-    """The rules, read aloud: copies of an id count once, at the least time; order is (time, id)."""
+def truth(touches: list[Record], orders: list[Record], pick: str, *, prefer: bool = False) -> dict[str, str]:
+    """The rules, read aloud: copies of an id count once, at the least time; order is (time, id).
+
+    `prefer`: those that meet PREFER, one copy of that time at least, before all others.
+    """
 
     def time(record: Record) -> float:
         return datetime.fromisoformat(record["at"]).timestamp() - NOON
@@ -75,14 +81,20 @@ def truth(touches: list[Record], orders: list[Record], pick: str) -> dict[str, s
         if (one["who"] or "").strip():
             key = (one["who"], one["id"])
             first[key] = min(time(one), first.get(key, time(one)))
+    liked = {
+        (one["who"], one["id"])
+        for one in touches
+        if prefer and one.get("channel") not in ("direct", 1) and time(one) == first.get((one["who"], one["id"]))
+    }
     answers = {}
     for one in orders:
         who = one["user"]["id"]
         fits = [
-            (when, name.encode(), name)
+            (when, name.encode(), name, (who, name) in liked)
             for (key, name), when in first.items()
             if key == who and name != one["id"] and -SKEW <= round(time(one) - when, 6) <= WITHIN
         ]
+        fits = [each for each in fits if each[3]] or fits
         if fits:
             answers[one["id"]] = (max if pick == "last" else min)(fits)[2]
     return answers
@@ -93,18 +105,25 @@ def world(seed: int) -> tuple[list[Record], list[Record]]:
     dice = random.Random(seed)
     users = ["a", "b", "ü", "", None, " "]
     times = [0.0, 1.5, 1.500001, 50, 97, 98.5, 99.999999, 100, 100.000001, 101.5, 103, 150]
-    touches = [touch(f"t{dice.choice('abz')}{n}", dice.choice(times), dice.choice(users)) for n in range(60)]
-    # Sent again, or with another time.
+    channels = ["direct", "direct", 1, 1.0, 2, "ad", None, "", ["direct"]]
+    touches = [
+        touch(f"t{dice.choice('abz')}{n}", dice.choice(times), dice.choice(users), channel=dice.choice(channels))
+        for n in range(60)
+    ]
+    # Sent again, or with another time, or channel.
     touches += [dict(dice.choice(touches), at=at(dice.choice(times))) for _ in range(8)]
+    touches += [dict(dice.choice(touches), channel=dice.choice(channels)) for _ in range(8)]
     orders = [order(f"o{n}", dice.choice(times) + dice.choice([0, 50, 100]), dice.choice(users)) for n in range(60)]
     orders += [order(one["id"], 100, one["who"]) for one in touches[:4]]  # no event matches itself
     return touches, orders
 
 
-@pytest.mark.parametrize(("seed", "pick"), [(1, "last"), (2, "first")])
-def test_each_event_has_the_one_that_the_rules_name(make: Callable[..., Bench], seed: int, pick: str) -> None:
+@pytest.mark.parametrize(("seed", "pick", "prefer"), [(1, "last", True), (2, "first", False)])
+def test_each_event_has_the_one_that_the_rules_name(
+    make: Callable[..., Bench], seed: int, pick: str, *, prefer: bool
+) -> None:
     """Whatever the order in which both arrive, and in whichever batches."""
-    bench = make(**fields(pick, close={"max_out_of_orderness": "300s"}))
+    bench = make(**fields(pick, prefer=PREFER if prefer else None, close={"max_out_of_orderness": "300s"}))
     touches, orders = world(seed)
     random.Random(seed).shuffle(touches)
     for part in range(3):
@@ -114,7 +133,7 @@ def test_each_event_has_the_one_that_the_rules_name(make: Callable[..., Bench], 
         bench.join()
     assert not bench.rows("joined", "event_id"), "the stream of primary events has not passed them"
     pass_by(bench, 900)
-    expected = truth(touches, orders, pick)
+    expected = truth(touches, orders, pick, prefer=prefer)
     assert output(bench) == expected
     given_up = {one["id"] for one in orders} - expected.keys()
     assert {name for (name,) in bench.rows("unjoinable", "event_id")} == given_up
@@ -126,7 +145,7 @@ def test_each_event_has_the_one_that_the_rules_name(make: Callable[..., Bench], 
 @pytest.mark.parametrize("pick", ["last", "first"])
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_worlds(make: Callable[..., Bench], seed: int, pick: str) -> None:
-    test_each_event_has_the_one_that_the_rules_name(make, seed, pick)
+    test_each_event_has_the_one_that_the_rules_name(make, seed, pick, prefer=seed % 2 == 0)
 
 
 T1, T2, LATE = touch("t1", 10, "u"), touch("t2", 20, "u"), touch("t3", 25, "u")
@@ -238,10 +257,11 @@ def test_a_date_whose_candidates_were_collected_is_not_rebuilt(waiting: Bench) -
     assert output(waiting) == {"o": "t1"}
 
 
-def test_another_key_is_refused(waiting: Bench) -> None:
-    text = waiting.file.read_text()
-    assert "primary: who" in text
-    waiting.file.write_text(text.replace("primary: who", "primary: whom"))
+@pytest.mark.parametrize("change", [{"on": {"foreign": "user.id", "primary": "whom"}}, {"prefer": PREFER}])
+def test_another_key_or_preference_is_refused(waiting: Bench, change: Record) -> None:
+    whole = yaml.safe_load(waiting.file.read_text())
+    whole["foreign"]["match"] |= change
+    waiting.file.write_text(yaml.safe_dump(whole))
     with pytest.raises(ConfigError, match="begun with"):
         initialise(load(waiting.file))
 

@@ -28,19 +28,19 @@ from tests.unit.resolving_bench import rows as rows_of
 
 BACK, AHEAD = 5, 1  # microseconds
 _TIME = pa.timestamp("us", "UTC")
-TOUCHES = st.lists(
-    st.tuples(st.sampled_from(["a", "b", "ü"]), st.integers(0, 12), st.sampled_from("xyzé")), max_size=20
-)
+_ROW = st.tuples(st.sampled_from(["a", "b", "ü"]), st.integers(0, 12), st.sampled_from("xyzé"))
+TOUCHES = st.lists(_ROW, max_size=20)
 EVENTS = st.lists(
     st.tuples(st.sampled_from(["a", "b", "c", ""]), st.integers(0, 20), st.sampled_from("xn")), max_size=9
 )
 
 
-def table(rows: list[tuple[str, int, str]], key: str) -> pa.Table:
+def table(rows: list[tuple[str, int, str]], key: str, preferred: list[bool | None] | None = None) -> pa.Table:
     columns: dict[str, Any] = {
         "event_id": pa.array([name for _, _, name in rows], pa.string()),
         "event_time": pa.array([moment(at) for _, at, _ in rows], _TIME),
         key: pa.array([key for key, _, _ in rows], pa.string()),
+        "preferred": pa.array(preferred or [None] * len(rows), pa.bool_()),
     }
     return pa.table(columns)
 
@@ -66,6 +66,23 @@ def test_the_rules(touches: list[Any], events: list[Any], which: str) -> None:
     for place, name in zip(at.tolist(), found["event_id"].to_pylist(), strict=True):
         got[place] = name
     assert got == expected(events, touches, which)
+
+
+@given(st.lists(st.tuples(_ROW, st.booleans()), max_size=20), EVENTS, st.sampled_from(["last", "first"]))
+def test_those_preferred_go_before_all_others(drawn: list[Any], events: list[Any], which: str) -> None:
+    touches, liked = [row for row, _ in drawn], [each for _, each in drawn]
+    around = Around(BACK, AHEAD, which, prefer=True)
+    at, found = picked_of(table(events, "primary_id"), table(touches, "match_key", liked), around)
+    got: list[Any] = [None] * len(events)
+    for place, name in zip(at.tolist(), found["event_id"].to_pylist(), strict=True):
+        got[place] = name
+    first = {(key, name): min(at for k, at, n in touches if (k, n) == (key, name)) for key, _, name in touches}
+    chosen = {(key, name) for (key, at, name), each in drawn if each and first[key, name] == at}
+    one, other = (
+        expected(events, [row for row in touches if ((row[0], row[2]) in chosen) is inside], which)
+        for inside in (True, False)
+    )
+    assert got == [mine or theirs for mine, theirs in zip(one, other, strict=True)]
 
 
 def test_records_of_one_id_that_lie_far_apart_are_two() -> None:

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from clickjoin.config.types import Duration, Ids, Strict
+from clickjoin.config.where import CONDITIONS
+from clickjoin.model.where import Condition
 
 
 def _each_side(value: Any) -> Any:
@@ -60,6 +62,12 @@ class Match(Strict):
         "Fixed once the tables exist."
     )
     pick: Literal["last", "first"] = Field("last", description="Which of several primary events is joined.")
+    prefer: Annotated[tuple[Condition, ...], CONDITIONS] = Field(
+        (),
+        description="Primary events that go before all others of a window: by field a value, a list, `{not: …}` or "
+        "`{exists: true}`, such as `{channel: {not: direct}}`. One of the others is joined where there is none. "
+        "Fixed once the tables exist.",
+    )
     within: Duration = Field(description="How long before its foreign event a primary event may lie, the end included.")
     skew: Duration = Field(0.0, description="How long after its foreign event it may lie, where clocks differ.")
     late: Literal["wait"] = Field(

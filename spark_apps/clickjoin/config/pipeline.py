@@ -205,7 +205,7 @@ class Pipeline(Strict):
         """How far from its foreign event a primary event lies, where its time is not known."""
         rule = self.foreign and (self.foreign.match or self.foreign.primary_time)
         if isinstance(rule, Match):
-            return Around(round(rule.within * MICROS), round(rule.skew * MICROS), rule.pick)
+            return Around(round(rule.within * MICROS), round(rule.skew * MICROS), rule.pick, bool(rule.prefer))
         return Around(round(rule.lookback * MICROS), round(rule.skew * MICROS)) if isinstance(rule, Lookback) else None
 
     @property

@@ -42,9 +42,10 @@ def _texts(path: str, wanted: Any) -> tuple[str, ...]:
 
 
 _Wanted = Scalar | list[Scalar] | dict[str, Scalar | list[Scalar]]
+CONDITIONS = BeforeValidator(_conditions, json_schema_input_type=dict[str, _Wanted])
 Conditions = Annotated[
     tuple[Condition, ...],
-    BeforeValidator(_conditions, json_schema_input_type=dict[str, _Wanted]),
+    CONDITIONS,
     Field(
         description="Which records of the log are this stream's: by field a value, a list, `{not: …}` or "
         "`{exists: true}`. Fixed once the tables exist. Default: all records."

@@ -62,7 +62,9 @@ class Context:
         since, counts = self.timeline.steps
         at = round(self.plan.planned_at.timestamp() * MICROS)
         forgotten = self.forgotten.get(stream, NOTHING)
-        return Place(self.bucket_seconds, since, counts, self.plan.number, self.plan.replica, at, stream, forgotten)
+        prefer = self.pipeline.match.prefer if self.pipeline.match and stream == "primary" else ()
+        by = (self.plan.number, self.plan.replica, at)
+        return Place(self.bucket_seconds, since, counts, *by, stream, forgotten, prefer)
 
     @property
     def waits_since(self) -> datetime:

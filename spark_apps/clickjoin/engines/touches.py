@@ -8,6 +8,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
+from clickjoin.kernel.parquet_rows import PREFERRED
 from clickjoin.model.ids import COPIES_WITHIN, EVENT_KEY, Around
 from clickjoin.spark.rows import first_of_key
 
@@ -27,7 +28,9 @@ def pick(
     """See engines.lookup.look_up; `primary_id` becomes the id of the primary event that was found."""
     held = candidates(lake, named_by or wanted, extent, version, floor)
     key = ["match_key", "p_id", "p_time"]
-    found = picked_of(wanted, held, around).join(held, key)  # the records of those that were picked, and of no others
+    found = picked_of(wanted, held, around).join(
+        held.drop(PREFERRED), key
+    )  # the records of those that were picked, and of no others
     found = first_of_key(found, F.sha2("payload", 256)).select(*EVENT_KEY, *key[1:], F.col("payload").alias("primary"))
     looked = wanted.join(found, list(EVENT_KEY), "left").withColumn("found", F.col("p_id").isNotNull())
     return looked.withColumns(
@@ -42,7 +45,10 @@ def pick(
 def candidates(
     lake: SparkReader, wanted: DataFrame, extent: Extent, version: int | None = None, floor: datetime | None = None
 ) -> DataFrame:
-    """Records of primary events with the keys of some events. Columns out: match_key, p_id, p_time, payload."""
+    """Records of primary events with the keys of some events.
+
+    Columns out: match_key, p_id, p_time, payload, preferred.
+    """
     if version is None:
         keys = wanted.select(F.col("primary_id").alias("match_key")).where(F.col("match_key") != NO_ID)
         held = lake.read_named("primary", extent, keys)
@@ -53,25 +59,37 @@ def candidates(
     if lake.delta.rows("forgotten") > 0:  # another copy of the event may hold its record still
         emptied = lake.read("primary").where((F.col("payload") == EMPTIED) & F.expr(extent.sql()))
         held = held.join(emptied.select(*EVENT_KEY), list(EVENT_KEY), "left_anti")
-    return held.select("match_key", F.col("event_id").alias("p_id"), F.col("event_time").alias("p_time"), "payload")
+    renamed = (F.col("event_id").alias("p_id"), F.col("event_time").alias("p_time"))
+    return held.select("match_key", *renamed, "payload", PREFERRED)
 
 
 def _without_copies(held: DataFrame) -> DataFrame:
-    """Primary events, each once: see kernel/touches.without_copies. Columns out: match_key, p_id, p_time."""
-    each = held.select("match_key", "p_id", "p_time").distinct()
+    """Primary events, each once: see kernel/touches.without_copies. Columns out: match_key, p_id, p_time, preferred."""
+    each = held.groupBy("match_key", "p_id", "p_time").agg(F.max(PREFERRED).alias(PREFERRED))
     before = F.lag("p_time").over(Window.partitionBy("match_key", "p_id").orderBy("p_time"))
     apart = F.unix_micros("p_time") - F.unix_micros("before")
     return each.withColumn("before", before).where(F.col("before").isNull() | (apart > COPIES_WITHIN)).drop("before")
 
 
 def picked_of(wanted: DataFrame, held: DataFrame, around: Around) -> DataFrame:
-    """The primary event of each event that has one: match_key, event_id, event_time, p_id, p_time.
+    """The primary event of each event that has one: match_key, event_id, event_time, p_id, p_time."""
+    touches = _without_copies(held)
+    if not around.prefer:
+        return _nearest(wanted, touches, around)
+    liked = F.coalesce(PREFERRED, F.lit(False))
+    first = _nearest(wanted, touches.where(liked), around)
+    left = wanted.join(first.select(*EVENT_KEY), list(EVENT_KEY), "left_anti")
+    return first.unionByName(_nearest(left, touches.where(~liked), around))
+
+
+def _nearest(wanted: DataFrame, touches: DataFrame, around: Around) -> DataFrame:
+    """As picked_of, of primary events that are there once, and none of which goes before another but by its time.
 
     Both are laid out by key and time, events at the end of their window from which they look, and each takes up the
     nearest primary event, or the one behind that where it is the event itself.
     """
     events = wanted.select("primary_id", *EVENT_KEY).where(F.col("primary_id") != NO_ID)
-    touches, is_last = _without_copies(held), around.pick == "last"
+    is_last = around.pick == "last"
     ordered = Window.partitionBy("match_key").orderBy(*_order(("p_time", "p_id"), is_last=is_last))
     touch = F.struct("p_id", "p_time")
     touches = touches.withColumn("touch", F.struct(touch.alias("one"), F.lag(touch).over(ordered).alias("next")))

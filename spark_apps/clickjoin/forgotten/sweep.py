@@ -37,7 +37,7 @@ class _Rule(NamedTuple):
 
 
 _RULES = (
-    _Rule("primary", "primary", values={"payload": EMPTIED, "match_key": None}),
+    _Rule("primary", "primary", values={"payload": EMPTIED, "match_key": None, "preferred": None}),
     _Rule("foreign", "foreign", values={"payload": EMPTIED, "primary_id": NO_ID}),
     _Rule("findings", "foreign", values={"payload": None, "primary_id": None}),
     _Rule("removed_duplicates", "foreign", record=False),

@@ -10,15 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import distinct, int64_array, number_array, scalar, text_array, to_numpy
+from clickjoin.kernel.arrays import bool_array, distinct, int64_array, number_array, scalar, text_array, to_numpy
 from clickjoin.kernel.data_file import Target, gathered, write
 from clickjoin.kernel.event_key import crcs_of
 from clickjoin.kernel.forgotten import NOTHING, Forgotten, without_bytes, without_records
-from clickjoin.kernel.parquet_rows import MATCH_KEY
+from clickjoin.kernel.parquet_rows import MATCH_KEY, PREFERRED
 from clickjoin.kernel.parse.lines import taken_of
+from clickjoin.kernel.typed_columns.conditions import meets
 from clickjoin.kernel.types import RecordFn
 from clickjoin.model.extent import MINUTE
 from clickjoin.model.ids import MICROS, bucket_of
+from clickjoin.model.where import Condition
 
 _TIME = pa.timestamp("us", "UTC")
 
@@ -27,7 +29,7 @@ class Place(NamedTuple):
     """By what a batch places the records of a stream; times in microseconds.
 
     `since` and `counts`: the timeline's entries after the first, and the numbers of shards before, between and after.
-    `forgotten`: whose records are not stored.
+    `forgotten`: whose records are not stored. `prefer`: conditions that primary events meet which go before others.
     """
 
     bucket_seconds: int
@@ -38,6 +40,7 @@ class Place(NamedTuple):
     planned_at: int
     stream: str
     forgotten: Forgotten = NOTHING
+    prefer: tuple[Condition, ...] = ()
 
 
 def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
@@ -55,12 +58,18 @@ def placed(records: pa.Table, place: Place) -> tuple[pa.Table, dict[str, Any]]:
     facts |= span_of(place.bucket_seconds, good, "event_time", "")
     if place.stream == "foreign":
         facts |= span_of(place.bucket_seconds, good, "primary_time", "named_")
-    made = {MATCH_KEY: good["primary_id"]} if place.stream == "primary" else {}
+    made = _for_matching(good, place.prefer) if place.stream == "primary" else {}
     made |= {
         "bucket": buckets_of(good["event_time"], place.bucket_seconds),
         "shard": number_array(_shards(good, place), pa.int32()),
     }
     return _with(good, made | _by(place, count, "landed_at")), facts
+
+
+def _for_matching(good: pa.Table, prefer: tuple[Condition, ...]) -> dict[str, Any]:
+    """The columns of primary events by which foreign events are matched."""
+    liked = bool_array(meets(good["payload"], prefer)) if prefer else pa.nulls(good.num_rows, pa.bool_())
+    return {MATCH_KEY: good["primary_id"], PREFERRED: liked}
 
 
 def aside(records: pa.Table, place: Place) -> pa.Table:

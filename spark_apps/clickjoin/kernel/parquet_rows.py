@@ -22,6 +22,7 @@ from clickjoin.kernel.data_skipping import EVER, Ends, between, near
 from clickjoin.kernel.filesystem import filesystem, open_file
 
 _ID, _TIME, _BATCH = "event_id", "event_time", "batch"
+PREFERRED = "preferred"
 MATCH_KEY = "match_key"  # files of a join by key and time are sorted by it
 _GROUPS_AT_ONCE = 16  # a call for each costs more than the rows; all of a file may be more than there is memory
 _ROWS_AT_ONCE = 65_536  # of such groups

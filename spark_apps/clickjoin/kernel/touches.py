@@ -17,29 +17,33 @@ import pyarrow.compute as pc
 from clickjoin.kernel.arrays import bool_array, distinct, int64_array, mask, rows_at, scalar, to_numpy, where
 from clickjoin.kernel.event_key import found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
-from clickjoin.kernel.parquet_rows import KEYS, MATCH_KEY, Files, TimeRanges
+from clickjoin.kernel.parquet_rows import KEYS, MATCH_KEY, PREFERRED, Files, TimeRanges
 from clickjoin.model.ids import COPIES_WITHIN, Around
 
 _KEYED = pa.schema([*KEYS, (MATCH_KEY, pa.string())])
+_TOUCH = pa.schema([*_KEYED, (PREFERRED, pa.bool_())])
 _FOUND = pa.schema([*_KEYED, ("payload", pa.string())])
 _FIRST_PART, _WIDER = 64, 8  # of a week two hours and a half, then a day, then all
-_COPIES = [(name, "ascending") for name in (MATCH_KEY, "event_id", "event_time")]
+_COPIES = [*((name, "ascending") for name in (MATCH_KEY, "event_id", "event_time")), (PREFERRED, "descending")]
 
 
 def pick(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tuple[np.ndarray[Any, Any], pa.Table]:
     """Which of some events have a primary event, and the primary events, in the same order.
 
-    One that was forgotten is none. Of each window first a small part is read, at the end that counts; more of it for
-    those events alone that have nothing there. Columns in: event_id, event_time, primary_id (the key). Columns out:
-    those of a primary event's key, and its payload. `floor`: as in resolving.Job.
+    One that was forgotten is none. Where some are preferred, it is one of these, if there is any. Of each window first
+    a small part is read, at the end that counts; more of it for those events alone that have nothing there.
+    Columns in: event_id, event_time, primary_id (the key). Columns out: those of a primary event's key, and its
+    payload. `floor`: as in resolving.Job.
     """
     left = np.flatnonzero(mask(pc.not_equal(new["primary_id"], scalar(NO_ID))))
     places, parts = [left[:0]], [_FOUND.empty_table()]
     for width in _widths(around) if len(left) else ():
         events = rows_at(new, left)
-        at, found = _picked_within(events, primary, around, floor, width)
+        at, found, liked = _picked_within(events, primary, around, floor, width)
         end = micros(events)[at] + (around.ahead if around.pick == "last" else -around.back)
         sure = np.abs(end - micros(found)) <= width  # all that could come before it was read
+        if around.prefer and width < around.back + around.ahead:
+            sure &= liked
         places.append(left[at[sure]])
         parts.append(where(found, sure))
         left = np.delete(left, at[sure])
@@ -60,22 +64,22 @@ def _widths(around: Around) -> Iterator[int]:
 
 def _picked_within(
     events: pa.Table, primary: Files, around: Around, floor: int | None, width: int
-) -> tuple[np.ndarray[Any, Any], pa.Table]:
-    """As `pick`, of a part of each window, and perhaps of some rows beside it."""
+) -> tuple[np.ndarray[Any, Any], pa.Table, np.ndarray[Any, Any]]:
+    """As `pick`, of a part of each window, and perhaps of some rows beside it; and which of them are preferred."""
     touches = _touches(events, primary, around, floor, width)
     while True:
         at, picked = picked_of(events, touches, around)
         found, emptied = _records(picked, primary)
         if not emptied.num_rows:
-            return at, found
+            return at, found, mask(picked[PREFERRED])
         touches = where(touches, ~found_among(touches, emptied))
 
 
 def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None, width: int) -> pa.Table:
-    """Primary events that may be picked, and their copies from before. Columns out: those of _KEYED."""
+    """Primary events that may be picked, and their copies from before. Columns out: those of _TOUCH."""
     low = around.ahead - width if around.pick == "last" else -around.back
     when = TimeRanges(distinct(micros(events)) + low - COPIES_WITHIN, COPIES_WITHIN + width)
-    rows = primary.rows(events["primary_id"], when, _KEYED, MATCH_KEY, keys=events["primary_id"])
+    rows = primary.rows(events["primary_id"], when, _TOUCH, MATCH_KEY, keys=events["primary_id"])
     return rows if floor is None else rows.filter(bool_array(micros(rows) >= floor))
 
 
@@ -95,11 +99,24 @@ def without_copies(rows: pa.Table) -> pa.Table:
 
 
 def picked_of(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.ndarray[Any, Any], pa.Table]:
-    """Which events have one among some primary events, and which each has, in the same order.
+    """Which events have one among some primary events, and which each has, in the same order."""
+    touches = without_copies(touches)
+    if not around.prefer:
+        return _nearest(events, touches, around)
+    liked = mask(touches[PREFERRED])
+    at, first = _nearest(events, where(touches, liked), around)
+    left = np.delete(np.arange(events.num_rows), at)
+    more, others = _nearest(rows_at(events, left), where(touches, ~liked), around)
+    at = np.concatenate([at, left[more]])
+    order = np.argsort(at)
+    return at[order], rows_at(pa.concat_tables([first, others]), order)
+
+
+def _nearest(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.ndarray[Any, Any], pa.Table]:
+    """As picked_of, of primary events that are there once, and none of which goes before another but by its time.
 
     Events and primary events of one key are never paired with each other: one key may have most of both.
     """
-    touches = without_copies(touches)
     keys, times = pc.unique(touches[MATCH_KEY]), micros(touches)
     code = to_numpy(pc.index_in(touches[MATCH_KEY], value_set=keys)).astype(np.int64)
     each = distinct(times)

@@ -85,12 +85,14 @@ COPIES_WITHIN = 3600 * MICROS
 class Around(NamedTuple):
     """How long before its event, and after it, a primary event can lie whose time is not known; microseconds.
 
-    `pick`: `last` or `first` of those with the event's key; empty where the event names one by its id.
+    `pick`: `last` or `first` of those with the event's key; empty where the event names one by its id. `prefer`: one
+    that is preferred goes before all that are not.
     """
 
     back: int
     ahead: int
     pick: str = ""
+    prefer: bool = False
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,8 @@ def _of_bare_times(pipeline: Pipeline) -> str:
 def _columns(pipeline: Pipeline) -> str:
     """What an id is made of, how far repeats lie apart where it alone is a name, and which records are whose.
 
-    The names of CSV that no header gives are part of that, and the columns of the key that both are matched by.
+    The names of CSV that no header gives are part of that, and the columns of the key that both are matched by,
+    with which of primary events go before the others.
     """
     ids, columns = pipeline.claimed.event_id, getattr(pipeline.claimed.source, "columns", None)
     alone = f" alone, repeats within {pipeline.repeats:g} s" if pipeline.by_id else ""
@@ -157,6 +158,7 @@ def _columns(pipeline: Pipeline) -> str:
     where = "".join(f" {name} {in_words(conditions)}" for conditions, name in sides if conditions)
     match = pipeline.match
     on = f" match on {match.on.foreign} = {match.on.primary}" if match else ""
+    on += f" prefer {in_words(match.prefer)}" if match and match.prefer else ""
     return (
         ", ".join(map(_plain, ids)) + (f" of {', '.join(map(_plain, columns))}" if columns else "") + alone + where + on
     )

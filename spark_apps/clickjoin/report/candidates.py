@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from clickjoin.kernel.parquet_rows import PREFERRED
 from clickjoin.model.ids import COPIES_WITHIN
 
 if TYPE_CHECKING:
@@ -28,17 +29,19 @@ def candidates(pipeline: Pipeline, delta: DeltaReader, event: Mapping[str, Any],
     low, high = (event["event_time"] + timedelta(microseconds=each) for each in (-around.back, around.ahead))
     key = [("match_key", "=", event["primary_id"])]
     when = [("event_time", ">=", low - _COPIES), ("event_time", "<=", high + _COPIES)]
-    rows = delta.read("primary", [*key, *when], ["event_id", "event_time", "landed_at"]).to_pylist()
+    rows = delta.read("primary", [*key, *when], ["event_id", "event_time", "landed_at", PREFERRED]).to_pylist()
     landed: dict[tuple[datetime, str], datetime] = {}
+    preferred = set()
     for row in rows:
         place = row["event_time"], row["event_id"]
         landed[place] = min(row["landed_at"], landed.get(place, row["landed_at"]))
+        preferred |= {place} if row[PREFERRED] else set()
     found = []
     for at, name in sorted(landed, key=lambda item: (item[0], item[1].encode())):
         is_copy = any(other == name and at - _COPIES <= then < at for then, other in landed)
         why = _why(name, event["event_id"], (low, at, high), is_copy=is_copy)
         found.append({"event_id": name, "event_time": at, "landed_at": landed[at, name], "why": why})
-    _mark(found, joined, match.pick)
+    _mark(found, joined, match.pick, preferred if match.prefer else None)
     some = found[-MOST:] if match.pick == "last" else found[:MOST]
     return {"count": len(found), "events": [_plain(one) for one in some]}
 
@@ -53,15 +56,17 @@ def _why(name: str, own: str, times: tuple[datetime, datetime, datetime], *, is_
     return "before match.within" if at < low else "after the event" if at > high else ""
 
 
-def _mark(found: list[dict[str, Any]], joined: str | None, pick: str) -> None:
+def _mark(found: list[dict[str, Any]], joined: str | None, pick: str, preferred: set[Any] | None) -> None:
     """Say of those that can be joined which was, and which would be by now."""
-    able = [one for one in found if not one["why"]]
-    for one in able:
-        one["why"] = f"not the {pick}"
+    whole = able = [one for one in found if not one["why"]]
+    if preferred is not None:
+        able = [one for one in whole if (one["event_time"], one["event_id"]) in preferred] or whole
+    for one in whole:
+        one["why"] = f"not the {pick}" if one in able else "not preferred"
     if able:
         chosen = able[-1] if pick == "last" else able[0]
         chosen["why"] = f"the {pick}"
-    for one in able:
+    for one in whole:
         if joined and one["event_id"] == joined:
             one["why"] += ", joined"
         elif joined and one["why"] == f"the {pick}":

@@ -79,6 +79,7 @@ PRIMARY = Table(
         + "landed_at TIMESTAMP when its batch was planned\n"
         + "match_key STRING the key that foreign events are matched by; empty where the record has none, null where "
         "the pipeline has no `match`\n"
+        "preferred BOOLEAN whether `match.prefer` names the event; null where the pipeline has no such\n"
     ),
     partitions=("bucket",),
     statistics=("event_time", "event_id", "batch"),

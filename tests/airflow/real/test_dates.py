@@ -8,12 +8,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
+import great_expectations as gx
 import pytest
 from playwright.sync_api import expect
 
+import clickjoin.quality.gx_tables  # noqa: F401, the project's own expectations
+from clickjoin.engines.arrow.tables import ArrowTables
+from clickjoin.report.checks import checks
 from demo.backfill import backfill
 from demo.lake import Lake
 from tests.airflow.real.live import Live
@@ -25,6 +29,7 @@ DAYS = ("2026-03-01", "2026-03-02")
 CLICKS = 20
 CLOSE, RECLOSE = "clickjoin_close_day__days", "clickjoin_reclose_changed__days"
 RUNNING = ("clickjoin_join__days", "clickjoin_retry__days", CLOSE, "downstream")
+REBUILD = ("--reprocess-behavior", "completed", "--dag-run-conf", '{"mode": "rebuild"}')
 
 
 def event(day: str, host: str, number: int) -> str:
@@ -96,8 +101,7 @@ def test_a_rebuild_changes_rows_and_not_ids_and_tells_again(days: Days) -> None:
     before = days.ids()
     file = days.folder / "days.yaml"
     file.write_text(file.read_text().replace("joiner.adapter:BothRecords", "examples.adapters:TypedClick"))
-    more = ("--reprocess-behavior", "completed", "--dag-run-conf", '{"mode": "rebuild"}')
-    assert set(days.backfill(DAYS[0], *more)) == {"success"}
+    assert set(days.backfill(DAYS[0], *REBUILD)) == {"success"}
     assert days.ids() == before
     assert {str(row["event_time"].date()) for row in days.new_rows()} == {DAYS[0]}
     days.live.until(lambda: days.runs_downstream() == {DAYS[0]: 2, DAYS[1]: 1})
@@ -135,3 +139,33 @@ def test_a_date_that_changes_late_is_closed_again(days: Days) -> None:
     days.live.stack.api("POST", f"/dags/{RECLOSE}/dagRuns", {"logical_date": None})
     days.live.until(lambda: days.runs_downstream() == before + Counter([DAYS[1]]), 300)
     assert set(days.ids().values()) == {1}
+
+
+def test_an_expectation_that_somebody_added_is_red_in_the_dag(days: Days) -> None:
+    """Its date is failing in the real DAG; no DAG that waits for the date runs."""
+    root, day = str(days.lake.folder), date.fromisoformat(DAYS[0])
+    at_most = gx.expectations.ExpectColumnValuesToBeBetween(column="item_id", max_value=5, severity="critical")
+    gx.get_context(mode="file", project_root_dir=f"{root}/_quality").suites.get("foreign").add_expectation(at_most)
+    before = days.runs_downstream()
+    assert days.backfill(DAYS[0], *REBUILD) == ["failed"]
+    shown = checks(ArrowTables(root), day)[0]
+    assert (shown["suite"], shown["check"], shown["outcome"], shown["unexpected"]) == (
+        "foreign", "column_values_to_be_between.item_id", "failed", CLICKS - 6,
+    )  # fmt: skip
+    rows = [row for row in days.lake.read("dates", "date", "state", "at") if row["date"] == day]
+    assert max(rows, key=lambda row: row["at"])["state"] == "failing"
+    assert days.runs_downstream() == before
+
+
+@needs_browser
+def test_it_is_red_on_the_page(days: Days) -> None:
+    with browsing() as browser:
+        page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
+        visit = Visit(page, days.live.stack, unreadable="clicks")
+        visit.log_in()
+        frame = visit.open("days")
+        frame.locator(f"[data-date='{DAYS[0]}']").click(timeout=WAIT)
+        first = frame.locator("#checks li").first
+        expect(first).to_contain_text("item_id", timeout=WAIT)
+        expect(first).to_contain_text("critical")
+        assert visit.errors == visit.elsewhere == []

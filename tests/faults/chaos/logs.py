@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import time
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +20,7 @@ from stack.kafka_broker import Broker, make_topics
 
 STREAMS = ("queries", "clicks")
 _TRIES = 240  # half a second apart: the server is killed now and then
+_OVERWRITTEN, _NEWEST = 0.15, 4  # how often an object is written again, longer; one of the newest of its stream
 
 
 class Logs(Protocol):
@@ -53,11 +56,16 @@ class GrowingFiles:
 
 
 class Objects:
-    """An object for each call. The server is asked without the proxy, until it has taken the object."""
+    """An object for each call, or lines added to one by writing it again, as shippers of logs do.
 
-    def __init__(self, server: Gateway, bucket: str) -> None:
+    The server is asked without the proxy, until it has taken the object. `moods` counts what was overwritten.
+    """
+
+    def __init__(self, server: Gateway, bucket: str, seed: int, moods: Counter[str]) -> None:
         self.disk = server.folder / "data" / bucket / "logs"
         self._bucket, self._numbers = bucket, itertools.count(1)
+        self._rng, self._moods = random.Random(seed), moods
+        self._newest = {stream: deque[tuple[str, bytes]](maxlen=_NEWEST) for stream in STREAMS}
         known = server.environment()
         self._s3 = boto3.client(
             "s3",
@@ -76,8 +84,15 @@ class Objects:
         """Put one object. Errors: AssertionError if the server stays away."""
         if not lines:
             return
-        key = f"logs/{stream}/{next(self._numbers):08d}.jsonl"
-        body = "".join(f"{line}\n" for line in lines).encode()
+        newest, key, body = self._newest[stream], f"logs/{stream}/{next(self._numbers):08d}.jsonl", b""
+        if newest and self._rng.random() < _OVERWRITTEN:
+            key, body = newest.pop()
+            self._moods["overwrite"] += 1
+        body += "".join(f"{line}\n" for line in lines).encode()
+        self._put(key, body)
+        newest.append((key, body))
+
+    def _put(self, key: str, body: bytes) -> None:
         for _ in range(_TRIES):
             try:
                 self._s3.put_object(Bucket=self._bucket, Key=key, Body=body)

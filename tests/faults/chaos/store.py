@@ -51,7 +51,7 @@ def lake_for(kind: str, folder: Path, seed: int, logs: str = "local") -> Iterato
         proxy.mood = _Moody(random.Random(seed), moods)
         os.environ.update(server.environment())
         disk = server.folder / "data" / _BUCKET
-        objects = Objects(server, _BUCKET) if logs == "s3" else None
+        objects = Objects(server, _BUCKET, seed, moods) if logs == "s3" else None
         yield Lake(f"s3://{_BUCKET}/lake", disk / "lake", server, moods, server.environment(proxy.port), objects)
         proxy.stop()
 

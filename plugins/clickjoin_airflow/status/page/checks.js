@@ -30,13 +30,19 @@ function observed(row) {
   return `found ${isTime(row) ? seconds(row.observed) : figure(row.observed)}`;
 }
 
+// `column_values_to_be_between.item_id`: a column keeps the name that it has.
+function named(check) {
+  const [kind, ...column] = check.split(".");
+  return [words(kind), column.join(".")].filter(Boolean).join(": ");
+}
+
 const LEVEL = { fail: "critical", warn: "warning" };
 
 function check(row, state) {
   const samples = row.samples.filter((sample) => typeof sample !== "object").slice(0, 5).join(", ");
   const place = h("div", { class: "over-dates" });
   const more = h("button", { type: "button", class: "plain", "aria-expanded": "false", onclick: () => toggled(row, state, place, more) }, "Over dates");
-  return h("li", {}, h("div", {}, pill(KIND[row.outcome], row.outcome), " ", h("b", {}, `${row.suite}: ${words(row.check)}`), " ",
+  return h("li", {}, h("div", {}, pill(KIND[row.outcome], row.outcome), " ", h("b", {}, `${row.suite}: ${named(row.check)}`), " ",
     h("span", { class: "quiet" }, LEVEL[row.level] ?? row.level), " ", more),
     row.detail ? h("p", {}, row.detail) : null,
     h("p", { class: "quiet" }, [row.expected ? `expected ${row.expected}` : "", observed(row)].filter(Boolean).join(", "),
@@ -60,7 +66,7 @@ function overDates(row, dates, place) {
   if (!dates.length) return fill(place, h("p", { class: "quiet" }, "No date has a figure of it."));
   const red = (date) => ["failed", "warned"].includes(date.outcome);
   draw(place, [{
-    id: `check-${row.suite}-${row.check}`, title: words(row.check), hint: "by date of the events' own time", group: "checks", least: 0, dated: true,
+    id: `check-${row.suite}-${row.check}`, title: named(row.check), hint: "by date of the events' own time", group: "checks", least: 0, dated: true,
     unit: isTime(row) ? seconds : figure, at: dates.map((date) => Date.parse(`${date.date}T00:00:00Z`) / 1000),
     series: [{ label: "observed", colour: "--strong", values: dates.map((date) => date.observed) },
       { label: "did not pass", colour: "--failing", values: dates.map((date) => (red(date) ? date.observed : null)) }],

@@ -209,7 +209,7 @@ def type_of(column: TypedColumn) -> pa.DataType:
 
 def typed(texts: Any, columns: Sequence[TypedColumn]) -> Typed:
     """Columns of some records (an array of JSON text)."""
-    found = [_typed_part(part, columns) for part in _portions(texts)]
+    found = [_typed_part(part, columns) for part in portions(texts)]
     values = {
         column.name: pa.chunked_array([part[column.name].values for part in found], type_of(column))
         for column in columns
@@ -219,7 +219,7 @@ def typed(texts: Any, columns: Sequence[TypedColumn]) -> Typed:
     return Typed(values, misfits)
 
 
-def _portions(texts: Any) -> Iterator[Any]:
+def portions(texts: Any) -> Iterator[Any]:
     """Records in parts: one by one, arrays of few would all be left to Python."""
     arrays = [texts]
     if isinstance(texts, pa.ChunkedArray):
