@@ -13,6 +13,7 @@ import pytest
 from checks.blocks import code
 from checks.words import ROOT
 from clickjoin.spark import session
+from tests.sampled import FULL
 from tests.spark.bench import Bench, click, query
 from tests.spark.dated import lake
 from tests.unit.conftest import run as run
@@ -56,6 +57,8 @@ def test_the_tutorial(reader: Reader) -> None:
     assert "num_deleted_rows" in removed
     assert "no fault left; repaired " in found
     reader.command(".venv/bin/clickjoin drain --config dags/pipelines/zozo.yaml")
+    assert "--to 2019-11-30" in filled
+    filled = filled if FULL else filled.replace("--to 2019-11-30", "--to 2019-11-25")
     assert "closed" in follow(reader, filled)[2]
     follow(reader, rebuilt, kept)
 
