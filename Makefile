@@ -51,6 +51,8 @@ check: setup ## Lint, types, layer rules and words
 	.venv/bin/lint-imports --no-logo
 	PYTHONPATH=infra $(RUN) -m checks.words
 	PYTHONPATH=infra $(RUN) -m checks.prose
+	PYTHONPATH=infra $(RUN) -m checks.texts
+	PYTHONPATH=infra $(RUN) -m checks.blocks
 
 format: setup ## Format the code
 	.venv/bin/ruff check --fix-only --quiet

@@ -26,6 +26,7 @@ TOP: Mapping[str, str] = {
     "CHANGELOG.md": "changelog.md",
     "docker-compose.yml": "docker-compose.yml",
     "LICENSE": "LICENSE.txt",
+    "examples/notebook/clicks.ipynb": "clicks.ipynb",
 }
 ICON = "plugins/clickjoin_airflow/status/page/icon.svg"
 _LINK = re.compile(r"(\]\()([^)#\s]+)")

@@ -31,7 +31,7 @@ def up(stack: Stack) -> int:
     started = stack.start(tied=False)
     print(f" {time.monotonic() - begun:.0f} s" if started else "- already running")
     if unheeded := airflow_settings.unheeded(stack.env):
-        print(f"not heeded, as the stack itself decides it: {', '.join(unheeded)}")
+        print(f"not used, as the stack itself decides it: {', '.join(unheeded)}")
     return status(stack)
 
 

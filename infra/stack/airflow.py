@@ -23,7 +23,7 @@ from .setup import Setup, shown
 
 USER = "admin"
 # The API server's: it commits what it logs of a request in its event loop, where other requests' transactions end, and
-# so can wait for itself and answer nobody meanwhile. Whoever asked gets error 500 and asks again, as tasks do.
+# so can wait for itself and answer nobody meanwhile. Anyone who asked gets error 500 and asks again, as tasks do.
 _API_PATIENCE = 5
 # Who needs no log server of its own has none: logs lie in files that the API server reads.
 PARTS = {
@@ -72,7 +72,7 @@ def _make_tables(home: Home, env: Mapping[str, str], setup: Setup) -> None:
 
 
 def _make_pool(url: str) -> None:
-    """Airflow's own command takes seconds for it. Slots that somebody has set stay as they are."""
+    """Airflow's own command takes seconds for it. Slots that someone has set stay as they are."""
     from sqlalchemy import create_engine, text
 
     engine = create_engine(url)

@@ -14,7 +14,7 @@ _SETTINGS = """\
 bind 127.0.0.1
 port {port}
 requirepass {password}
-# A message is on disk before it is acknowledged: whoever kills the server loses no task that was handed over.
+# A message is on disk before it is acknowledged: anyone who kills the server loses no task that was handed over.
 appendonly yes
 save ""
 """

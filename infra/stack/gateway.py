@@ -89,11 +89,11 @@ class Gateway:
             time.sleep(0.05)
 
     def add_user(self, key: str, secret: str) -> None:
-        """Let somebody else do everything too."""
+        """Let someone else do everything too."""
         self._admin("create-user", "--access", key, "--secret", secret, "--role", "admin")
 
     def remove_user(self, key: str) -> None:
-        """Know somebody no more."""
+        """Know someone no more."""
         self._admin("delete-user", "--access", key)
 
     def _admin(self, *command: str) -> None:

@@ -47,11 +47,11 @@ class Home:
             raise Problem(f"{self.folder}: cannot be used ({error.strerror}); {_OTHER}") from error
 
     def _ours(self) -> bool:
-        """Whether a stack has been in the folder; `.run` is what everything here shares, whoever makes it first."""
+        """Whether a stack has been in the folder; `.run` is shared by all that runs here."""
         return (self.folder / _MARK).is_file() or self.folder == ROOT / ".run"
 
     def _require_empty(self) -> None:
-        """What somebody keeps is not closed to others, nor mixed with passwords and keys."""
+        """What someone keeps is not closed to others, nor mixed with passwords and keys."""
         try:
             held = next(self.folder.iterdir(), None)
             shared = stat.S_IMODE(self.folder.stat().st_mode) & 0o077

@@ -93,7 +93,7 @@ def healthy(port: int) -> bool:
 def publish(home: Home, port: int) -> None:
     """Write where clients connect.
 
-    The host must read `localhost`: with a token and any other host, PySpark asks for TLS and retries for ever.
+    The host must read `localhost`: with a token and any other host, PySpark asks for TLS and retries indefinitely.
     """
     url = f"sc://localhost:{port}/;token={home.secret('spark_connect')}"
     write_private(home.connect_url, url)

@@ -25,8 +25,8 @@ _DAYS = 3660
 class DateCompleteSensor(BaseSensorOperator):
     """Waits until a date is complete, or until its limit is over; frees its slot between two looks. Needs no Spark.
 
-    `reason`: why it is not to be waited for. XCom: date, ready, why, late, and forced: why the date shall be closed all
-    the same (the reason, or close.at_limit), else empty.
+    `reason`: why it is not to be waited for. XCom: date, ready, why, late, and forced: why the date is closed
+    anyway (the reason, or close.at_limit), else empty.
     """
 
     template_fields: Sequence[str] = ("date", "reason")

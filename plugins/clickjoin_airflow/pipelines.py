@@ -165,7 +165,7 @@ def read(path: Path) -> PipelineFile:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ValueError(f"pipeline: {name!r} is no name; write a-z, 0-9, - and _, beginning with a letter")
     if not isinstance(lake, str) or not lake:
-        raise ValueError(f"lake: {lake!r} is no folder or URL; name the one that shall hold the tables")
+        raise ValueError(f"lake: {lake!r} is no folder or URL; name the one for the tables")
     tables, lease = f"{_absolute(lake, path)}/{name}", _lease(raw.get("batch"))
     dags, adapter, store = _dags(raw.get("airflow")), str(raw.get("adapter") or ""), _store(raw.get("s3"))
     alone = raw.get("stream") is not None

@@ -56,7 +56,7 @@ class Engine:
         sources: Mapping[str, Source] | None = None,
         agreeing: bool = True,
     ) -> None:
-        """`agreeing`: refuse tables that do not fit together, as whoever repairs them must not."""
+        """`agreeing`: refuse tables that do not fit together, as anyone who repairs them must not."""
         self.replica = replica_name(replica)
         self.lake = open_lake(spark, pipeline)
         if not sources:
@@ -158,11 +158,11 @@ class Engine:
         return primary_passed(self.pipeline, self.lake.delta, self.replica)
 
     def redrive(self, span: tuple[int, int] | None = None) -> int:
-        """Send this replica's unjoinable events round again; see Redrives.run."""
+        """Send this replica's unjoinable events again; see Redrives.run."""
         return self._redrives.run(span)
 
     def finish_redrive(self) -> int:
-        """Finish a redrive batch that was cut short, if there is one; returns how many events it sent round again."""
+        """Finish a redrive batch that was cut short, if there is one; returns how many events it sent again."""
         return self._redrives.finish()
 
     def finish(self, plan: BatchPlan) -> Settled:
@@ -181,7 +181,7 @@ class Engine:
         stop: Callable[[], bool] = lambda: False,
         problems: Callable[[tuple[Problem, ...]], None] = lambda _: None,
     ) -> None:
-        """Work through batches for some seconds (for ever if None), then return between two batches."""
+        """Work through batches for some seconds (indefinitely if None), then return between two batches."""
         end = None if seconds is None else time.monotonic() + seconds
         retries = retries or self.pipeline.stream is not None  # there it is what a repair has put back, and no more
         if retries:
@@ -226,7 +226,7 @@ class Engine:
     def _run(self, plan: BatchPlan, dispatcher: Dispatcher, plan_seconds: float, ahead: Ahead = NOTHING) -> Settled:
         delta = self.lake.delta
         make_active(self.lake.started)
-        # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
+        # Read after the plan was written: anyone who moves the boundary later sees this batch as unsettled, and waits.
         with delta.looked_at("shard_timeline", "registry_boundary", "journal"):
             ctx = Context(self.pipeline, self.lake, plan, self.adapter, load_timeline(delta), *load_bounds(delta))
         ctx.seconds |= {"plan": plan_seconds, "land": ahead.waited}

@@ -37,7 +37,7 @@ def initialise(pipeline: Pipeline, delta: Tables | None = None, *, agreeing: boo
 
     Errors: LakeError where a table is gone from a lake that has been worked in (an empty one would let events through
     twice, or hide that some were lost), where one is older than the others (see agreement.rules), where a restore was
-    cut short, where a table is of another format, or where the adapter's columns do not fit `joined`;
+    cut short, where a table is of another format, or where the adapter's columns do not fit `joined`.
     ConfigError where a column's type is not known, or where the lake was begun with another partition of the output.
     """
     delta = delta or open_tables(pipeline)

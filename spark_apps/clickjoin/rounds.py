@@ -60,7 +60,7 @@ class Worker(Protocol):
 
 
 class Rounds:
-    """The rounds of one replica, which keeps its pace and leaves others their share."""
+    """The trigger loop of one replica: trigger interval, share of retries, throttling beside others."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

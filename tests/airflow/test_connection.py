@@ -11,6 +11,7 @@ import pytest
 from airflow.sdk import Connection
 from airflow.sdk._shared.secrets_masker import redact
 
+from checks.blocks import code
 from clickjoin.model.errors import ConfigError, ServerLost
 from clickjoin.spark.session import connect
 from clickjoin_airflow.connect import Connect
@@ -39,6 +40,7 @@ def test_where_the_server_is(fields: dict[str, Any], expected: str) -> None:
 
 
 @pytest.mark.parametrize(("variable", "expected"), [
+    (code("airflow.md", "json")[0], "sc://spark.example.org:15443/;use_ssl=true;token=TOKEN"),
     ('{"conn_type": "clickjoin", "host": "spark", "port": 15443, "password": "t0k/en=+;x", "extra": {"use_ssl": true}}',
      f"sc://spark:15443/;use_ssl=true;token={WRITTEN}"),
     (f"clickjoin://:{WRITTEN}@spark:15443/?use_ssl=true", f"sc://spark:15443/;use_ssl=true;token={WRITTEN}"),

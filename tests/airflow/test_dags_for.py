@@ -14,6 +14,7 @@ import yaml
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowFailException, DownstreamTasksSkipped
 
+from checks.blocks import code
 from clickjoin.config import OfPipeline, load
 from clickjoin.model.dags import OF_EVERY_JOIN
 from clickjoin.model.errors import ConfigError
@@ -53,6 +54,19 @@ def test_all_dags_of_a_folder(tmp_path: Path, write_pipeline: WritePipeline) -> 
         "clickjoin_join__half"
     }
     assert all(isinstance(dag, DAG) and dag.dag_id == name for name, dag in dags.items())
+
+
+def test_the_files_of_the_docs(tmp_path: Path, write_pipeline: WritePipeline) -> None:
+    """docs/packages.md: one file that makes the DAGs, and one that says what is wrong with a pipeline's file."""
+    write_pipeline(tmp_path, "ads")
+    made, checked = (text.replace("/etc/pipelines", str(tmp_path)) for text in code("packages.md", "python", 2))
+    names: dict[str, Any] = {}
+    exec(made, names)
+    assert isinstance(names["clickjoin_join__ads"], DAG)
+    exec(checked, {})
+    (tmp_path / "half.yaml").write_text("pipeline: [")
+    with pytest.raises(PipelineFileError, match="half"):
+        exec(checked, {})
 
 
 def test_only_some_of_a_folder_that_the_environment_names(

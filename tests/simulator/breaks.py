@@ -126,7 +126,7 @@ def _flush() -> None:
 
 
 def _lake_clock() -> None:
-    """Ages of files are reckoned by the clock of whoever collects."""
+    """Ages of files are measured by the clock of the process that collects."""
     from tests.simulator import ports
 
     ports.own_clock()

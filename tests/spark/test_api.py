@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import clickjoin
+from checks.blocks import code
 from clickjoin.config.starter import STARTER
 from clickjoin.config.umask import in_force
 from clickjoin.generate import Traffic, generate
@@ -18,8 +18,6 @@ from clickjoin.spark import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PAGE = Path(__file__).parents[2] / "docs/python.md"
 
 
 @pytest.fixture
@@ -34,9 +32,9 @@ def file(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_quick_start(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(code.splitlines()) <= 10
-    exec(compile(code, str(PAGE), "exec"), {})
+    (text,) = code("python.md", "python")
+    assert len(text.splitlines()) <= 10
+    exec(compile(text, "docs/python.md", "exec"), {})
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "400 joined, 0 wait for their query"
     assert "'joined': 400" in out[1]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checks.blocks import code
 from clickjoin.jobs.upkeep import forget
 from tests.sampled import in_full
 from tests.spark.bench import Bench, click, event_id, query
 
-TEXT = (Path(__file__).parents[2] / "docs/consumers.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+BLOCKS = code("consumers.md", "python", 7)
 Q = query("q")
 SPARK, ARROW, DUCKDB, POLARS, STREAM, VERSION, TIME = range(7)
 
@@ -39,10 +38,6 @@ def table(bench: Bench) -> str:
 
 def ids(low: int, high: int) -> list[str]:
     return [event_id(f"c{n}", n) for n in range(low, high)]
-
-
-def test_there_are_as_many_examples_as_are_run() -> None:
-    assert len(BLOCKS) == 7
 
 
 @in_full

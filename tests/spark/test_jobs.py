@@ -95,7 +95,7 @@ def test_a_batch_of_another_copy_is_waited_for(make: Any) -> None:
 
     assert counted(bench.engine, report_line).agree
     assert said == [
-        "the sums do not agree yet: counting again, as others were at work (bench/west/join/1)",
+        "the sums do not agree yet; counting again (batches in flight: bench/west/join/1)",
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from checks.blocks import code
 from clickjoin import quality
 from clickjoin.cli.inspect import gx as gx_command
 from clickjoin.engines.arrow import ArrowTables
@@ -26,8 +27,6 @@ from tests.sampled import in_full
 from tests.spark.bench import Bench
 from tests.spark.dated import DAY, lake
 from tests.spark.hand import Hand
-
-DOCS = Path(__file__).parents[2] / "docs/quality.md"
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +65,7 @@ def test_the_script_of_the_docs(
 ) -> None:
     """Ten lines add an expectation and run the checkpoint; the run of the DAG and the page show it red."""
     monkeypatch.setattr(session, "in_process", no_other)
-    (script,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    (script,) = code("quality.md", "python")
     assert len(script.strip().splitlines()) <= 10
     script = script.replace("lake/clicks/_quality", str(bench.disk / "_quality"))
     exec(compile(script, "docs/quality.md", "exec"), {})
@@ -82,7 +81,7 @@ def test_the_script_of_the_docs(
     assert [
         one["outcome"] for one in checks.over_dates(ArrowTables(bench.pipeline.root), shown["suite"], shown["check"])
     ]
-    (sql,) = re.findall(r"\n\n    (SELECT .*?)\n\n", DOCS.read_text(), re.DOTALL)
+    (sql,) = code("quality.md", "sql")
     sql = sql.replace("/data/lake/clicks", bench.pipeline.root).replace("main/1772445600000000", shown["run"])
     left_out = set()
     for table in ("joined", "filtered"):

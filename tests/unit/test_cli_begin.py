@@ -59,7 +59,7 @@ def test_validate(run, file: Path) -> None:
         "foreign: records read 1, good 1, would go to quarantine 0",
         "1 of 1 sampled foreign events find their primary event among the first 1 primary events",
         "shares: primary quarantine 0.0%, foreign quarantine 0.0%, unmatched 0.0%, doubled 0.0%",
-        f"{file}: all is well",
+        f"{file}: no problem found",
     ]
     code, out, _ = run("validate", "-c", file, "--json")
     assert (code, json.loads(out)) == (0, {

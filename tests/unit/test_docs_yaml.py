@@ -1,40 +1,81 @@
-"""Every whole pipeline file that a page shows is one that clickjoin takes; every field has a meaning."""
+"""Every pipeline file that a page shows, and every part of one, is taken by clickjoin; every field has a meaning."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from checks import prose
+from checks.blocks import Block, blocks, pages
+from checks.words import ROOT
 from clickjoin.config import Pipeline, reference
+from clickjoin.config.streams import Foreign
 from clickjoin.yaml_file import parse
 
-ROOT = Path(__file__).parents[2]
-BLOCKS = [
-    (page, text)
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    for text in re.findall(r"^```yaml[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    if re.search(r"^pipeline: ", text, re.MULTILINE)
-]
+BLOCKS = [block for page in pages() for block in blocks(page) if (block.language, block.kind) == ("yaml", "run")]
+SIDE = {"source": {"kind": "files", "path": "logs/*.jsonl"}, "event_id": "id", "event_time": "at"}
+JOIN = {"primary": SIDE, "foreign": SIDE | {"primary_id": "query", "primary_time": {"lookback": "1h"}}}
+OF_A_SIDE = set(Foreign.model_fields)
 
 
-@pytest.mark.parametrize(("page", "text"), BLOCKS, ids=[f"{page.stem}-{n}" for n, (page, _) in enumerate(BLOCKS)])
-def test_it_is_taken(page: Path, text: str) -> None:
-    assert Pipeline.model_validate(parse(text)).pipeline, page
+def merged(one: Any, other: Any) -> Any:
+    """Fields of a part over those of a whole."""
+    if not (isinstance(one, dict) and isinstance(other, dict)) or "kind" in other:
+        return other
+    return one | {name: merged(one.get(name), value) for name, value in other.items()}
 
 
-def test_a_section_alone_is_taken() -> None:
-    text = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
-    whole, section = map(parse, re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert Pipeline.model_validate(whole | section).quality.delay_p99.fail == 600
+def parts(text: str) -> list[str]:
+    """A block; each of its entries alone where it shows several ways to say the same."""
+    text = re.sub(r"^ *…\n", "", text, flags=re.MULTILINE)
+    entries = re.split(r"^(?=\w)", text, flags=re.MULTILINE)[1:]
+    names = [entry.partition(":")[0] for entry in entries]
+    return entries if len({*names}) < len(names) else [text]
+
+
+def whole(text: str) -> dict[str, Any]:
+    """A pipeline's file with the part that a page shows of it."""
+    part = parse(text)
+    if part.keys() <= OF_A_SIDE:
+        part = {"foreign": part}
+    sides = {"stream": SIDE} if "stream." in text or "stream" in part else JOIN
+    found: dict[str, Any] = merged({"pipeline": "shop", "lake": "lake"} | sides, part)
+    return found
+
+
+def take(text: str) -> None:
+    """Refuse a block that is no pipeline's file, or no part of one."""
+    for part in parts(text):
+        raw = parse(part) if "pipeline" in parse(part) else whole(part)
+        assert Pipeline.model_validate(raw).pipeline
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}:{block.line}")
+def test_it_is_taken(block: Block) -> None:
+    take(block.text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "qualty: {delay_p99: {fail: 10m}}\n",
+        "quality: {delay_p98: {fail: 10m}}\n",
+        "source: {kind: files, paths: a}\n",
+        "event_time: {column: ts, zone: Europe/Berlin}\nevent_time: {column: ts, zones: Europe/Berlin}\n",
+        "output: {columns: {a: stream.a}, records: all}\n",
+        "pipeline: shop\nlake: lake\n",
+    ],
+)
+def test_a_wrong_field_is_found(text: str) -> None:
+    with pytest.raises(ValueError, match=r"qualty|delay_p98|paths|zones|records|primary"):
+        take(text)
 
 
 def test_they_are_found() -> None:
-    assert len(BLOCKS) > 15
+    assert len(BLOCKS) > 30
 
 
 def fields(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:

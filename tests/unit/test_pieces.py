@@ -79,7 +79,7 @@ def test_a_report() -> None:
     fixed = report.repaired({"lost": 3})
     assert (fixed.ok, fixed.verdict) == (False, "faults left: 1 doubled; repaired 3")
     whole = fixed.repaired({"lost": 3, "doubled": 1})
-    assert (whole.ok, whole.verdict) == (True, "everything is in its place; repaired 4")
+    assert (whole.ok, whole.verdict) == (True, "10 ids and 0 bytes of input checked: no fault left; repaired 4")
     assert [row["repaired"] for row in whole.rows()] == [3, 1, 0]
     assert whole.to_dict()["counted"] == {"elsewhere": 4}
     assert whole.to_dict()["seconds"] == 1.235

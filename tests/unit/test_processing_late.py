@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from checks.blocks import code
 from clickjoin.model import failpoint
 from clickjoin.model.ids import moment
 from clickjoin.processing.check import check
@@ -33,7 +33,6 @@ from tests.unit.processing_bench import (
 from tests.unit.processor_bench import BEGAN, Driver
 
 POINTS = failpoint.PROCESS_POINTS
-DOCS = Path(__file__).parents[2] / "docs" / "processing.md"
 NAMES = ("key", "kind", "window_start", "count", "revision", "retracted")
 
 
@@ -53,7 +52,8 @@ def standing(out: Output) -> list[tuple[Any, ...]]:
 
 def by_documented_sql(out: Output) -> list[tuple[Any, ...]]:
     """The same by the query of docs/processing.md, which runs in any SQL."""
-    query = re.findall("```sql\n(.*?)```", DOCS.read_text(), re.DOTALL)[0].replace("s.*", f"s.{', s.'.join(NAMES)}", 1)
+    (text,) = code("processing.md", "sql")
+    query = text.replace("s.*", f"s.{', s.'.join(NAMES)}", 1)
     rows = [
         tuple(micros(row[name]) if name == "window_start" else row[name] for name in NAMES)
         for row in out.rows("signals")

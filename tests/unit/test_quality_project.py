@@ -187,7 +187,7 @@ def test_edits_of_two_are_refused(tmp_path: Path) -> None:
     edit(Project(mine / "gx", there), lambda held: held.pop())
     edit(found, lambda held: held.pop(0))
     before = suite(found)
-    with pytest.raises(LakeError, match=r"expectations/joined\.json: somebody else has edited it"):
+    with pytest.raises(LakeError, match=r"expectations/joined\.json: someone else has edited it"):
         place.put_back(there, mine)
     assert suite(found) == before
     with pytest.raises(LakeError, match="it holds something else"):

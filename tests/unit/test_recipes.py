@@ -1,7 +1,7 @@
 """README, quick start and all recipes of docs/how-to, run as a reader would: their files, commands, and what they show.
 
-A fence's title says what it is: a file to write, `printed` (lines of the last command's output), `lake/…` (a table's
-rows), or `not run: reason`. A comment `exits with N` behind a command is its exit code.
+A fence's title says what it is: a file to write, `printed` (lines of the last command's output) or `lake/…` (a table's
+rows). A comment `exits with N` behind a command is its exit code. What is not run says why: see infra/checks/blocks.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -20,21 +20,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-FOLDER = Path(__file__).parents[2] / "docs/how-to"
-RECIPES = [FOLDER.parents[1] / "README.md", FOLDER.parent / "quick-start.md", *sorted(FOLDER.glob("*.md"))]
-NOT_RUN = 8  # fences of all recipes together, at most
-_FENCE = re.compile(r'^```(\w+)(?: title="([^"]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+from checks.blocks import Block, blocks, recipes
+from checks.words import ROOT
+
 _CODE = re.compile(r"exits with (\d)")
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-def fences(page: Path) -> list[tuple[str, str, str]]:
-    """Language, title and text of each code block."""
-    text = page.read_text(encoding="utf-8")
-    found = _FENCE.findall(text)
-    assert 2 * len(found) == len(re.findall("^```", text, re.MULTILINE)), f"{page.name}: a fence is not read"
-    return found
 
 
 @dataclass
@@ -46,11 +37,10 @@ class Reader:
     printed: str = ""
     compared: list[str] = field(default_factory=list)
 
-    def follow(self, language: str, title: str, text: str) -> None:
-        if title.startswith("not run: "):
-            assert len(title) > len("not run: ") + 10, "say why"
-        elif language == "sh":
-            self.printed = "".join(map(self.command, text.splitlines()))
+    def follow(self, block: Block) -> None:
+        title, text = block.title or "", block.text
+        if block.language == "sh":
+            self.printed = "".join(map(self.command, text.replace("\\\n", " ").splitlines()))
         elif title == "printed":
             lines = self.printed.splitlines()
             assert [line for line in text.splitlines() if line not in lines] == [], self.printed
@@ -67,7 +57,7 @@ class Reader:
     def command(self, line: str) -> str:
         expected = int(([*_CODE.findall(line), "0"])[0])
         words = shlex.split(line, comments=True)
-        if line.startswith("clickjoin "):
+        if re.match(r"(?:\.venv/bin/)?clickjoin ", line):
             code, out, err = self.run(*words[1:])
         else:
             environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -94,31 +84,25 @@ def _text(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-@pytest.mark.parametrize("page", RECIPES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", recipes(), ids=lambda page: page.stem)
 def test_a_recipe(page: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # `export PYTHONPATH=.` of a recipe with an adapter
     reader = Reader(run, tmp_path)
-    blocks = fences(page)
-    for block in blocks:
-        reader.follow(*block)
-    if any(language == "yaml" and not title.startswith("not run") for language, title, _ in blocks):
+    steps = [block for block in blocks(page) if block.kind != "not run"]
+    for block in steps:
+        reader.follow(block)
+    if any(block.language == "yaml" for block in steps):
         assert reader.compared, f"{page.name}: show what comes out"
-
-
-def test_few_blocks_are_not_run() -> None:
-    titles = [title for page in RECIPES for _, title, _ in fences(page) if title.startswith("not run")]
-    assert len(titles) <= NOT_RUN
 
 
 def test_a_wrong_row_or_line_is_found(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    blocks = fences(FOLDER / "one-log.md")
     reader = Reader(run, tmp_path)
-    for language, title, text in blocks:
-        if title == "printed" or title.startswith("lake/"):
+    for block in blocks(ROOT / "docs/how-to/one-log.md"):
+        if block.kind == "output":
             with pytest.raises(AssertionError):
-                reader.follow(language, title, text.replace("2", "3").replace("shoe", "hat"))
+                reader.follow(replace(block, text=block.text.replace("2", "3").replace("shoe", "hat")))
         else:
-            reader.follow(language, title, text)
+            reader.follow(block)
     assert not reader.compared

@@ -11,7 +11,7 @@ longest of theirs.
 **join** returns as XCom `return_value` the sums, what each pipeline did (`pipelines`), and adds an event to the asset
 `<pipeline>/joined` of each that has joined anything.
 
-**If `failed` fails:** it names each pipeline that could not go on, and why; the others were joined all the same, and
+**If `failed` fails:** it names each pipeline that could not go on, and why; the others were joined anyway, and
 the next run begins with all of them. It is skipped where there is none. This DAG is never paused by failures: it would
 stop those that work. **If `join` fails**, as with `clickjoin_join`: a lost Spark server is tried again for a day, at
 least once a minute.

@@ -1,4 +1,4 @@
-"""### Sends unjoinable clicks round again
+"""### Sends unjoinable clicks again
 
 For use by hand, after a primary stream that was lost or late has come back: moves all events of this replica from table
 `unjoinable` to table `pending`, due at once. `clickjoin_retry` then joins those whose primary event has come.

@@ -3,7 +3,7 @@
 A foreign event whose primary event is not there yet waits in table `pending`, and falls due again after
 `retry.first_delay`, then later and later. Every 15 s a run takes up all that are due and then returns; joined rows go
 to the same output, exactly once like those of `clickjoin_join`. What has been tried often and long enough goes to table
-`unjoinable`; `clickjoin_redrive` sends that round again.
+`unjoinable`; `clickjoin_redrive` sends that again.
 
 **The task** returns its counts as XCom `return_value`, `waiting` among them: how many events are left in `pending`.
 

@@ -17,12 +17,12 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,100}$")]
 
 
 def join_dag(pipeline: str, group: str = "") -> str:
-    """The DAG that whoever sees a pipeline may read: the one that joins it, alone or with its group."""
+    """The DAG that anyone who sees a pipeline may read: the one that joins it, alone or with its group."""
     return f"clickjoin_join_group__{group}" if group else f"clickjoin_join__{pipeline}"
 
 
 def backfill_dag(pipeline: str) -> str:
-    """The DAG that whoever starts a backfill may run."""
+    """The DAG that anyone who starts a backfill may run."""
     return f"clickjoin_backfill__{pipeline}"
 
 

@@ -31,7 +31,7 @@ def page_tag() -> str:
 
 
 def page_file(name: str) -> Response:
-    """A file of the page; for ever, if it was asked for by the tag that holds."""
+    """A file of the page; kept indefinitely, if it was asked for by the tag that holds."""
     first, _, rest = name.partition("/")
     tagged = first == page_tag()
     path = inside(PAGE, rest if tagged else name)

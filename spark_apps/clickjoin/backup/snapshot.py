@@ -50,7 +50,7 @@ def _at_rest(root: str, see: Callable[[str], Looks], wait: float, sleep: Callabl
         if time.monotonic() > end:
             raise CommitConflict(
                 f"{root}: something is committed at every look for {wait:g} s, last to {', '.join(moved)}",
-                remedy="Try again at a quieter time, or wait longer for a quiet moment (--wait SECONDS)",
+                remedy="Try again while fewer batches run, or wait longer (--wait SECONDS)",
             )
         before = now
         sleep(_LOOK_SECONDS)

@@ -114,7 +114,7 @@ class OutputSource(DeltaSource):
         mark = self._upstream.micros()
         plan = super().plan(offsets, budget)
         behind = plan.backlog_events or any(problem.kind in BLIND for problem in plan.problems)
-        return replace(plan, watermark=None if behind else mark, reckoned=False)
+        return replace(plan, watermark=None if behind else mark, derived=False)
 
 
 def by_its_time(item: Input) -> bool:

@@ -72,7 +72,7 @@ def connected(spark: tuple[str, str], pipeline: Pipeline) -> Any:
     """Where a pipeline's Spark session comes from: on a server, or in this process, which may drive a cluster.
 
     A server or a cluster is asked for its session at once, since what it sees of disks decides what is planned; Spark
-    in this process is started by whoever first needs it.
+    in this process is started by what first needs it.
 
     `spark`: the options --spark-connect and --master.
 

@@ -59,7 +59,7 @@ def _show_validation(config: Path, found: Validation) -> None:
         )
     if found.shares:
         report_line("shares: " + ", ".join(f"{name} {share:.1%}" for name, share in found.shares.items()))
-    for problem in found.problems or ["all is well"]:
+    for problem in found.problems or ["no problem found"]:
         report_line(f"{config}: {problem}")
 
 
@@ -232,7 +232,7 @@ def _show_jars(data: dict[str, Any]) -> None:
         report_line("`clickjoin jars --fetch` fetches them; CLICKJOIN_JARS names another folder")
         return
     report_line(f"Delta: {data['folder']}")
-    report_line("A Spark of your own, be it a Connect server, is started with")
+    report_line("A Spark of your own, also a Connect server, is started with")
     report_line(f"  --jars {data['jars']}")
     for name, value in data["conf"].items():
         report_line(f"  --conf {name}={value}")
@@ -256,6 +256,7 @@ def gx(
     if offline and not to:
         raise ConfigError("--offline: there are no pages to rewrite", remedy="Give --to: the Data Docs are built there")
     found: dict[str, object] = {"project": place.root_of(pipeline)}
+    to, edited = (path and path.absolute() for path in (to, edited))
     if to:
         files, docs = place.fetch(pipeline, to)
         if offline:

@@ -152,7 +152,7 @@ def _rebuilt(_: dict[str, Any]) -> Iterator[str]:
 def _forgotten(found: dict[str, Any]) -> Iterator[str]:
     """Where records are that were forgotten, and what may bring them back."""
     if found["dry_run"]:
-        yield "nothing was changed; the same with --apply does it"
+        yield "dry run: nothing was changed; run it again with --apply"
         return
     yield (
         f"older versions of the tables hold these records until `clickjoin gc` removes their files, "

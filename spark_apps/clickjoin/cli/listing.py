@@ -68,7 +68,7 @@ def unjoinable(
     config: Config, by: ByAttempt = None, limit: Limit = 20, since: Since = "", until: Until = "",
     as_json: JsonLines = False, cause: Cause = True,
 ) -> None:  # fmt: skip
-    """Events that were given up, and why; `redrive` sends them round again."""
+    """Events that were given up, and why; `redrive` sends them again."""
     _list("unjoinable", config, by, limit, since, until, as_json, cause=cause)
 
 

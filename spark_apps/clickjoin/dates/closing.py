@@ -31,7 +31,7 @@ _PLACES = ("joined", "filtered", "unjoinable", "forgotten", "expired", "pending"
 
 @dataclass(frozen=True)
 class Order:
-    """What shall be done to a date. `forced`: close it although input or primaries are missing; `run` names the run.
+    """What is to be done to a date. `forced`: close it although input or primaries are missing; `run` names the run.
 
     `repair`: fix what verification finds (None: as verify.repair says).
     """
@@ -128,7 +128,7 @@ def _row(
 def judge(
     day: Day, order: Order, row: Mapping[str, Any], mark: Watermark, held: str, red: Sequence[str] = ()
 ) -> tuple[str, str | None]:
-    """State of a date, and why it is not closed, or closed all the same.
+    """State of a date, and why it is not closed, or closed anyway.
 
     `held`: see readiness.held_by; `red`: names of the checks that failed.
     """

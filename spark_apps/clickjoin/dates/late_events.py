@@ -46,7 +46,7 @@ def try_again(engine: Engine, span: Span) -> dict[str, int]:
     """Redrive and retry the events of a range, of every replica, due or not; each that waits is tried once.
 
     Returns `redriven`, `tried` and `joined`. A replica that runs meanwhile is not disturbed: its batches are its
-    journal's, whoever carries them through.
+    journal's, no matter who carries them through.
     """
     low, high = (int(moment.timestamp() * MICROS) for moment in (span.low, span.high))
     delta, done = engine.lake.delta, {"redriven": 0, "tried": 0, "joined": 0}

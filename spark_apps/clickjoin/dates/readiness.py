@@ -1,8 +1,8 @@
 """Whether a date is complete, from logs and small tables alone: no Spark needed. It rests on the low watermark.
 
 No event before that is unread in any source, as far as logs that are about in order can tell. A stream with something
-unread has come as far as the first record of it; one that has been read to its end, as far as the newest event that it
-ever gave, or, where nothing came for `close.idle_timeout`, as far as now. A line that is not finished yet is unread,
+unread has its watermark at its first unread record; one that has been read to its end, at the newest event that it
+ever gave, or, where nothing came for `close.idle_timeout`, at now. A line that is not finished yet is unread,
 and of about the time of those before it. `close.max_out_of_orderness` is taken off in each case.
 """
 
@@ -187,7 +187,7 @@ def _given_up(retry: Retry, row: Mapping[str, Any]) -> datetime:
 
 
 def by_hand(reason: str) -> str:
-    """Why a date is closed although something is missing: somebody has a reason."""
+    """Why a date is closed although something is missing: someone has a reason."""
     return f"closed by hand ({reason})"
 
 
@@ -210,5 +210,5 @@ def require_ready(pipeline: Pipeline, day: Day) -> None:
     if not found["ready"]:
         raise DateError(
             f"{day} is not complete: {found['why']}",
-            remedy='Wait for it (--wait), or close it all the same (--reason "why"; kept in table `dates`)',
+            remedy='Wait for it (--wait), or close it anyway (--reason "why"; kept in table `dates`)',
         )

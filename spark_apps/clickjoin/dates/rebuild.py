@@ -64,13 +64,13 @@ def _by_files(span: Span, ctx: Context) -> int:
     for _ in range(_RUNS):
         made = ctx.lake.rebuilt(ctx, span, writes=True)
         rows = _all_of(span, made.counts)
-        # False: rows of these files were moved, changed or removed meanwhile; what is written is nobody's.
+        # False: rows of these files were moved, changed or removed meanwhile; what is written is an orphan.
         if not rows or ctx.lake.replace_output(made):
             return rows
     raise CommitConflict(
         f"{ctx.lake.delta.path('joined')}: its files of {span.low:%Y-%m-%d} were rewritten {_RUNS} times while rows of "
         "theirs were made again; nothing was changed",
-        remedy="Look who rewrites them all the time, and rebuild the date after that",
+        remedy="Find the OPTIMIZE or MERGE that keeps rewriting them, stop it, and rebuild the date again",
     )
 
 

@@ -1,6 +1,6 @@
 """The journal: every batch is planned in it before it starts and settled in it when it is done.
 
-Each replica has its own, in its own partition of table `journal`; a number is planned once and settled once, whoever
+Each replica has its own, in its own partition of table `journal`; a number is planned once and settled once, anyone who
 tries, because both rows are committed under a Delta transaction of that number.
 """
 

@@ -81,8 +81,8 @@ class Planner:
     def propose(self, state: JournalState, newest: Mapping[str, int], planned: float) -> Proposal:
         """Propose what follows a state. `newest`: see JournalState; `planned`: when the last plan was written.
 
-        Where something rests on it (Pipeline.says_time_passes), a batch of no records says now and then that time has
-        passed.
+        Where something rests on it (Pipeline.says_time_passes), an empty batch is planned now and then, so that the
+        watermark advances.
         """
         offsets = {stream: dict(items) for stream, items in state.offsets.items()}
         looked = self._clock()  # before the look: a stream at rest has come as far as then, whatever is written since

@@ -1,7 +1,7 @@
 """Batches that were planned before the boundary moved and are not settled: nothing may be dropped under them.
 
 Such a batch may have read the older boundary, and so may still claim ids below the new one. It is waited for; if it
-does not settle it is fenced, where it has claimed nothing, or else carried through by whoever collects.
+does not settle it is fenced, where it has claimed nothing, or else carried through by anyone who collects.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far each stream has come, reckoned while a batch is planned, from what planning knows anyway: nothing is opened.
+"""How far each stream has come, derived while a batch is planned, from what planning knows anyway: nothing is opened.
 
 The rule is that of dates/readiness.py, which opens what is unread and so can tell more. A watermark never goes
 back: that nothing older was unread stays true, whatever comes.
@@ -31,7 +31,7 @@ def stream_watermark(
     to be read. A source that knows better says so in its plan.
     """
     own = plan.watermark
-    if own is None and plan.reckoned and not (plan.backlog_events or plan.backlog_bytes or _blind(plan)):
+    if own is None and plan.derived and not (plan.backlog_events or plan.backlog_bytes or _blind(plan)):
         at_rest = not plan.splits and now - last_written() >= close.idle_timeout
         reached = int(now * MICROS) if at_rest else newest
         own = None if reached is None else reached - int(close.max_out_of_orderness * MICROS)

@@ -29,7 +29,7 @@ def open_lake(spark: Session, pipeline: Pipeline, *, sleep: Callable[[float], No
 
 
 def open_tables(pipeline: Pipeline, spark: Session | None = None) -> Tables:
-    """The same for whoever commits few rows alone. `spark`: else a session is started in this process when needed."""
+    """The same for commits of few rows. `spark`: else a session is started in this process when needed."""
     return open_own_tables(pipeline, pipeline.root, None, spark)
 
 

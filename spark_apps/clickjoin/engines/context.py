@@ -41,7 +41,7 @@ class Context:
     floods: dict[str, Problem | None] = field(default_factory=dict)  # by stream: nearly all is in quarantine, or not
     misfits: dict[str, int] = field(default_factory=dict)  # by column: values of joined rows that did not fit
     newest: dict[str, int] = field(default_factory=dict)  # by stream: the newest event time (microseconds) that landed
-    times: tuple[int, ...] = ()  # event times (microseconds) that 50, 90, 99 in 100 of the joined events exceed
+    times: tuple[int, ...] = ()  # quantiles p50, p10, p01 of the joined events' times (microseconds)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:

@@ -47,7 +47,7 @@ class JoinInput:
 
 @dataclass(frozen=True)
 class Tally:
-    """Rows of one status: where they lie, event times (microseconds) that 50, 90, 99 in 100 exceed.
+    """Rows of one status: where they lie, and quantiles p50, p10, p01 of their event times (microseconds).
 
     `absent`: rows whose primary event would lie where its stream is known to hold no more.
     """
@@ -136,7 +136,7 @@ class Lake(SparkReader, ABC):
 
     @abstractmethod
     def claim(self, ctx: Context, outcome: Outcome) -> bool:
-        """Claim what is joined, filtered or given up, in one commit that fixes the batch's claims for ever.
+        """Claim what is joined, filtered or given up, in one commit that fixes the batch's claims permanently.
 
         Ids that are taken are left out. Whether this call claimed every one of them: then no other look at the registry
         is needed to know what to publish.

@@ -137,7 +137,7 @@ class Tables(DeltaReader, ABC):
 
     @abstractmethod
     def ensure_durable(self, name: str) -> None:
-        """Flush a table's newest versions to disk, whoever wrote them. Errors: CommitStateUnknown."""
+        """Flush a table's newest versions to disk, no matter who wrote them. Errors: CommitStateUnknown."""
 
     @abstractmethod
     def delete(self, name: str, where: str) -> int:
@@ -157,7 +157,7 @@ class Tables(DeltaReader, ABC):
 
     @abstractmethod
     def compact(self, name: str, fewest: int) -> int:
-        """Rewrite a table's small files into few, where there are so many; returns how many. Whoever appends goes on.
+        """Rewrite a table's small files into few, where there are so many; returns how many. Appends go on.
 
         0 as well where another writer came first.
         """

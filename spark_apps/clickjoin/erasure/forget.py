@@ -143,7 +143,7 @@ class Erasure:
             claimed = delta.latest_txn_version(REGISTRY.name, plan.txn.app_id) >= plan.number
             if plan.sequence == "retry" or (plan.sequence == "join" and claimed):
                 self.engine.finish(plan)
-                self.report_line(f"{plan.token} was under way, and is carried through")
+                self.report_line(f"{plan.token}: a batch that was in flight is finished first")
             else:
                 still.append(plan)
         return still

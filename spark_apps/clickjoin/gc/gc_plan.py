@@ -33,7 +33,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Horizon:
-    """Where the registry's boundary shall stand (None: nowhere yet), and where the two streams' tables begin.
+    """Where the registry's boundary is to stand (None: nowhere yet), and where the two streams' tables begin.
 
     `notes`: what held something back, or could not be met, in sentences.
     """

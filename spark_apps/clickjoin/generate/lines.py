@@ -78,7 +78,7 @@ MAX_OPEN = 64
 
 
 class LogFiles:
-    """`<folder>/queries/part-0000.jsonl` and so on, `<folder>/clicks/…` likewise; lines are appended whole.
+    """`<folder>/queries/part-0000.jsonl` and so on, `<folder>/clicks/…` the same way; lines are appended whole.
 
     Errors: ConfigError where the folder cannot be written to, or holds logs already: the truth beside them would no
     longer be true.

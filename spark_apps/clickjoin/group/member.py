@@ -47,7 +47,7 @@ class Member:
         self.report: Reporter = lambda text: report(f"{pipeline.pipeline}: {text}")
         self.summary = Summary(self.report)
         self.opened = False
-        self.failed = ""  # why it works no more
+        self.failed = ""  # why it is stopped
         self._turn, self._lake_exists = turn, lake_exists
         self._spark = LazySession(lambda: another(spark()))
         self._engine: Engine | None = None
@@ -89,7 +89,7 @@ class Member:
         if not self._is_late():
             return False
         self.failed = f"its round has not ended for {seconds:.0f} s; look whether its logs' disk or server answers"
-        self.report(f"is given up until the next task begins: {self.failed}")
+        self.report(f"timed out, and is skipped until the next task begins: {self.failed}")
         Thread(target=self.close, kwargs={"interrupted": True}, daemon=True).start()
         return True
 
@@ -127,7 +127,7 @@ class Member:
         hopeless = isinstance(shown, ClickjoinError) and not shown.retryable
         if hopeless or self._failures > _MOST_FAILURES:
             self.failed = str(shown) if isinstance(shown, ClickjoinError) else f"{type(shown).__name__}: {gist(shown)}"
-            self.report(f"works no more until the next task begins: {self.failed}")
+            self.report(f"stopped until the next task begins: {self.failed}")
             return None
         pause = min(_FIRST_PAUSE * 2 ** (self._failures - 1), _LONGEST_PAUSE)
         self.report(f"batch failed ({type(shown).__name__}: {gist(shown)}); again in {pause:.0f} s")

@@ -35,7 +35,7 @@ class Slots(Generic[T]):
         self._most = most
 
     def __bool__(self) -> bool:
-        """Whether there is still somebody to work for."""
+        """Whether there is still someone to work for."""
         return bool(self._states)
 
     def begin(self, now: float) -> T | None:
@@ -67,7 +67,7 @@ class Slots(Generic[T]):
         self._states[member] = _State(due, behind)
 
     def leave(self, member: T) -> None:
-        """A member works no more."""
+        """A member is stopped."""
         del self._states[member]
 
     def wait(self, now: float) -> float:

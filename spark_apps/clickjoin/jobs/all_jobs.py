@@ -69,7 +69,7 @@ _JOBS = (
             Argument("may_be_new", bool, "A replica that has never joined is no error.", False, by_scheduler=True),
             _LAKE_EXISTS,
         )),
-    Job("redrive", "clickjoin.jobs.joining", "Send unjoinable events round again, as if they were new.",
+    Job("redrive", "clickjoin.jobs.joining", "Send unjoinable events again, as if they were new.",
         reads=("unjoinable",), writes=("registry", "pending", "unjoinable"), commands=("redrive",)),
     Job("process", "clickjoin.jobs.processing",
         "Give new rows of the output to the pipeline's processor, key by key (section `process`); starts no Spark.",

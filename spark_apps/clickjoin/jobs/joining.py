@@ -106,7 +106,7 @@ def retry(
 
 
 def redrive(spark: Session, pipeline: Pipeline, replica: str, report: Reporter) -> dict[str, Any]:
-    """Send all unjoinable events of this replica round again.
+    """Send all unjoinable events of this replica again.
 
     Errors: ConfigError for one that has never joined, and for a pipeline of one stream.
     """
@@ -114,7 +114,7 @@ def redrive(spark: Session, pipeline: Pipeline, replica: str, report: Reporter) 
     engine = Engine(spark, pipeline, replica)
     require_known(engine.lake.delta, replica)
     sent = engine.redrive()
-    report(f"{sent} events sent round again")
+    report(f"{sent} events sent again")
     return {"redriven": sent}
 
 
@@ -142,7 +142,7 @@ def _seconds(pipeline: Pipeline, lease: float | None) -> float:
 
 
 def _require_sources(problems: Sequence[Problem]) -> None:
-    """Fail where a source is missing: all else has been done by then, and somebody has to hear of it."""
+    """Fail where a source is missing: all else has been done by then, and someone has to hear of it."""
     for problem in problems:
         if problem.kind == "missing":
             detail = problem.detail

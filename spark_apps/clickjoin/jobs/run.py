@@ -1,4 +1,4 @@
-"""The jobs of a shell: joining for ever, through lost servers and conflicts; or until all is drained."""
+"""The jobs of a shell: joining indefinitely, through lost servers and conflicts; or until all is drained."""
 
 from __future__ import annotations
 
@@ -165,6 +165,8 @@ def counted(engine: Engine, report: Reporter, patience: float = PATIENCE) -> Acc
         is_quiet = not tokens and lake.delta.version("journal") == journal
         if found.agree or is_quiet or time.monotonic() > end:
             return found
-        report(f"the sums do not agree yet: counting again, as others were at work ({', '.join(tokens) or 'just now'})")
+        report(
+            f"the sums do not agree yet; counting again (batches in flight: {', '.join(tokens) or 'settled meanwhile'})"
+        )
         while time.monotonic() < end and unsettled(lake.delta, pipeline):
             time.sleep(_LOOK_SECONDS)

@@ -1,6 +1,6 @@
 """Data files that Spark's tasks write themselves; one commit then adds them, and no row passes through the driver.
 
-A file is on disk before it is handed on. One that is never committed is nobody's, and VACUUM takes it away. Runs on
+A file is on disk before it is handed on. One that is never committed is an orphan, and VACUUM takes it away. Runs on
 workers, which need no clickjoin.
 """
 

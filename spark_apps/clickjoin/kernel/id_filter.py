@@ -73,7 +73,7 @@ class IdFilter(NamedTuple):
 
 
 def hashes_of(ids: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, Any]:
-    """64 bits for each id, the same in every process and for ever: files hold them."""
+    """64 bits for each id, the same in every process, at any time: files hold them."""
     whole = (ids.combine_chunks() if isinstance(ids, pa.ChunkedArray) else ids).cast(pa.large_string())
     found = np.zeros(len(whole), np.uint64)
     if not len(whole):
@@ -174,7 +174,7 @@ def load(root: str, file: str) -> IdFilter | None:
 
 
 def _version(name: str) -> tuple[str, int, int, int] | None:
-    """A file as it lies there now: one that somebody writes over in its place is another, and is checked again."""
+    """A file as it lies there now: one that someone writes over in its place is another, and is checked again."""
     try:
         seen = os.stat(name)  # noqa: PTH116 - names are Arrow's
     except OSError:

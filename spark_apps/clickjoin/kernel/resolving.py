@@ -36,11 +36,11 @@ _CLAIM = pa.schema([*KEYS, ("token", pa.string()), ("outcome", pa.string())])
 class Job(NamedTuple):
     """What is the same for all events of a batch. Times and lengths in microseconds.
 
-    `boundary`: oldest time that the registry answers for, by shard; `floor`: no primary event from before it counts;
-    `around`: how far from its event a primary event can lie, where its time is not known; `targets`: tables, by
-    name; `made`: what the adapter gives; `tries`: when an event is tried again, and when it is given up; `alone`: one
-    stream, whose events need no primary event; `by_id`: an id names one event, whatever its time; `fixed`: the batch's
-    claims are committed, and nothing else is claimed; `forgets`: of joins by a key, whether anything was forgotten.
+    `boundary`: oldest time that the registry answers for, by shard. `floor`: no primary event from before it counts.
+    `around`: how far from its event a primary event can lie, where its time is not known. `targets`: tables, by
+    name. `made`: what the adapter gives. `tries`: when an event is tried again, and when it is given up. `alone`: one
+    stream, whose events need no primary event. `by_id`: an id names one event, whatever its time. `fixed`: the batch's
+    claims are committed, and nothing else is claimed. `forgets`: of joins by a key, whether anything was forgotten.
     """
 
     batch: int

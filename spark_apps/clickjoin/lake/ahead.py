@@ -31,7 +31,7 @@ class Ahead:
         places = [f"{root}/{name}" for name in names]
         for name, place, log in zip(names, places, load(places), strict=True):
             if log is not None:
-                with suppress(DeltaError):  # whoever opens it says what is wrong
+                with suppress(DeltaError):  # anyone who opens it says what is wrong
                     self._held[name] = S3Table(place, check, log)
 
     def get(self, name: str) -> S3Table | None:
@@ -39,5 +39,5 @@ class Ahead:
         return self._held.get(name)
 
     def take(self, name: str) -> S3Table | None:
-        """The same, for whoever opens it: it is held no more."""
+        """The same, for anyone who opens it: it is held no longer."""
         return self._held.pop(name, None)

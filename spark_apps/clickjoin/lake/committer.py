@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Unwritable(LakeError):
-    """Somebody has given a table a feature that only Spark can write."""
+    """Someone has given a table a feature that only Spark can write."""
 
 
 class Committer(Protocol):
@@ -56,7 +56,7 @@ class Committer(Protocol):
         ...
 
     def ensure_durable(self, table: DeltaTable) -> None:
-        """Return once the newest commits that a handle shows are on disk, whoever made them.
+        """Return once the newest commits that a handle shows are on disk, no matter who made them.
 
         Errors: CommitStateUnknown.
         """

@@ -1,4 +1,4 @@
-"""Tables through their logs alone, for whoever only reads: no Spark, and no way to commit.
+"""Tables through their logs alone, for anyone who only reads: no Spark, and no way to commit.
 
 What can be known of any table from its log, and the rows of those that are small. A look costs about 10 ms.
 """
@@ -108,7 +108,7 @@ class DeltaReader:
 
     def _look(self, name: str) -> None:
         table = self._open.get(name)
-        if isinstance(table, S3Table):  # a handle from before a restore cannot get past it: the order is all the same
+        if isinstance(table, S3Table):  # a handle from before a restore cannot get past it: the order is the same
             together(table.update_incremental, self.require_same)
             return
         if table is not None:

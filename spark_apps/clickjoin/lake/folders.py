@@ -24,7 +24,7 @@ _LOCK = ".tables.lock"
 
 
 class TableFolders:
-    """The tables of a lake, for whoever may move them."""
+    """The tables of a lake, for anyone who may move them."""
 
     def __init__(self, delta: DeltaReader, root: Tree) -> None:
         self._delta, self._root = delta, root

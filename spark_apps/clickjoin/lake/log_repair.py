@@ -1,6 +1,6 @@
 """Making a log whole again whose entries a disk has lost: each is replaced by an entry that commits nothing.
 
-So versions stay what they were. What was committed with the entry is lost all the same: the journal knows what that
+So versions stay what they were. What was committed with the entry is lost anyway: the journal knows what that
 was. What lay there is kept below the table's folder, in `_torn`.
 """
 

@@ -83,7 +83,7 @@ def passing_over(spark: SparkSession, wanted: bool) -> Iterator[None]:
 def take_out(delta: DeltaReader, name: str, bad: Sequence[BadFile]) -> list[str]:
     """Take files that cannot be read out of a table, by one commit; what there is of them is kept, as `….damaged`.
 
-    One that is there again by now goes all the same, since its rows have been made up for. Returns the paths.
+    One that is there again by now goes anyway, since its rows have been made up for. Returns the paths.
     """
     files, root = filesystem(delta.path(name))
     for one in bad:

@@ -1,4 +1,4 @@
-"""A table that somebody else writes: opened, and refused where its files do not say what its rows are."""
+"""A table that someone else writes: opened, and refused where its files do not say what its rows are."""
 
 from __future__ import annotations
 

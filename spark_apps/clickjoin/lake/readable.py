@@ -39,7 +39,7 @@ def readable(root: str, name: str) -> Iterator[None]:
 
 
 class ReadableTables(DeltaReader):
-    """DeltaReader for somebody who only reads: whatever keeps a table from being read is a LakeError with a remedy."""
+    """DeltaReader for someone who only reads: whatever keeps a table from being read is a LakeError with a remedy."""
 
     def open(self, name: str) -> DeltaTable:
         """The table at its newest version."""

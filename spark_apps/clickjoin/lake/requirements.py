@@ -57,7 +57,7 @@ def has_tables(root: str) -> bool:
 
 _LOST = (
     "Mount the lake, or fix `lake` in the pipeline's file; until then nothing is joined, so none can "
-    "be joined twice. Only if it shall start again: `clickjoin init`"
+    "be joined twice. Only to start again: `clickjoin init`"
 )
 
 

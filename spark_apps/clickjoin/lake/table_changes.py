@@ -1,4 +1,4 @@
-"""What each version of somebody's Delta table added and took away: its log, read entry by entry.
+"""What each version of someone's Delta table added and took away: its log, read entry by entry.
 
 Only entries are read here, and files' footers where the log keeps no statistics. What is new in them a source decides.
 """

@@ -110,7 +110,7 @@ class ThinLog:
     def publish(self, version: int) -> None:
         """Create an entry in the table's log as it is in the copy.
 
-        Errors: CommitFailedError where there is one, or was: whoever slept for days finds its place empty again.
+        Errors: CommitFailedError where there is one, or was: anyone who slept for days finds its place empty again.
         """
         entry = self._log / self.place(version).name
         beside = entry.with_name(f".{entry.name}.{uuid.uuid4().hex}")

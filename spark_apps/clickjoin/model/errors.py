@@ -110,4 +110,4 @@ class ExecutorLost(ServerLost):
 
 
 class WorkInterrupted(ServerLost):
-    """The Spark server is there, and somebody has interrupted what it did for this batch; the batch is run again."""
+    """The Spark server is there, and someone has interrupted what it did for this batch; the batch is run again."""

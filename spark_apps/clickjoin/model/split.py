@@ -94,7 +94,7 @@ class SourcePlan:
     """What to read next and what is left. `offsets`: only those that changed. Backlog: what stays unplanned.
 
     `watermark`: the time (microseconds) before which no event is unread once these splits are, from a source that
-    knows it; where it is None it is reckoned (see dispatcher/watermarks.py), unless it is not to be (`reckoned`).
+    knows it; where it is None it is derived (see dispatcher/watermarks.py), unless it is not to be (`derived`).
     `lag`: how many records each partition has left, by the path that people know it by, from a source that counts them.
     `unfinished`: the last bytes before each line that is not finished yet, which tell about when it will be of.
     """
@@ -106,5 +106,5 @@ class SourcePlan:
     problems: tuple[Problem, ...] = field(default=())
     watermark: int | None = None
     lag: Mapping[str, int] = field(default_factory=dict)
-    reckoned: bool = True
+    derived: bool = True
     unfinished: tuple[Split, ...] = ()

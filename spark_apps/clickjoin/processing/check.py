@@ -39,7 +39,7 @@ class Checked:
 
 
 def check(pipeline: Pipeline) -> Checked:
-    """Compare the sums of all settled batches with the output and the tables, beside whoever works.
+    """Compare the sums of all settled batches with the output and the tables, beside anyone who works.
 
     Errors: LakeError where table `state` lacks the newest settled batch.
     """

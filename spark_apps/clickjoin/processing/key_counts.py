@@ -1,4 +1,4 @@
-"""How many events a key has in each span of time, counted in the output itself: what lies there, whoever counted it."""
+"""How many events a key has in each span of time, counted in the output itself, by what lies there."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Batches of per-key processing: plan, set late events aside, commit state and outbox at once, publish, settle.
 
 As a claim goes before its row, the commit of table `state` goes before that of `signals`: it alone says what the batch
-did, and whoever comes after it, a late copy or a new process, publishes that outbox and no other.
+did, and anyone who comes after it, a late copy or a new process, publishes that outbox and no other.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Processing:
         raise self._out_of_step(settled)
 
     def run(self, seconds: float | None, done: Callable[[Row], None], stop: Callable[[], bool] = lambda: False) -> None:
-        """Work through batches for some seconds (for ever if None), then return between two batches."""
+        """Work through batches for some seconds (indefinitely if None), then return between two batches."""
         end = None if seconds is None else time.monotonic() + seconds
         while not stop() and (end is None or time.monotonic() < end):
             begun = time.monotonic()

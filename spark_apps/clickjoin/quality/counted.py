@@ -59,7 +59,7 @@ def counted(
 
 
 def _numbers(tokens: Iterable[str | None]) -> set[tuple[str, str, int]]:
-    """Replica, sequence and number of batches; what is no token, somebody else has written."""
+    """Replica, sequence and number of batches; what is no token, someone else has written."""
     parts = (token.split("/") for token in tokens if token)
     return {(part[1], part[2], int(part[3])) for part in parts if len(part) == 4 and part[3].isdecimal()}
 

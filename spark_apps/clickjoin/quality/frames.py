@@ -1,13 +1,14 @@
 """The rows of a date, as each suite sees them: read once, kept while the date is checked, then let go.
 
-Asset   | one row for
-joined, primary, foreign, registry | a row of the table of the date, with columns beside the table's own:
-        | event, landed (hashes of an event, and of an event at a replica), age (seconds from the event to the end of
-        | the date, or to now), delay (seconds from event to output), sampled_record, and fields of the records
-unjoinable, expired, filtered | a row of the side output of the date, with fields of the records
-quarantine | a record that a batch of the date has put there (a bad record may have no time of its own)
-ids     | an id of the date, with all the places that it is in (see verification.id_places)
-batches | a batch that landed or published some of it, with what it counted
+What one row of each asset is:
+
+- joined, primary, foreign, registry: a row of the table of the date, with columns beside the table's own. These are
+  event, landed (hashes of an event, and of an event at a replica), age (seconds from the event to the end of the date,
+  or to now), delay (seconds from event to output), sampled_record, and fields of the records.
+- unjoinable, expired, filtered: a row of the side output of the date, with fields of the records.
+- quarantine: a record that a batch of the date has put there (a bad record may have no time of its own).
+- ids: an id of the date, with all the places that it is in (see verification.id_places).
+- batches: a batch that landed or published some of it, with what it counted.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ RUNNING: dict[tuple[str, date], Frames] = {}
 
 @contextmanager
 def running(pipeline: Pipeline, day: date, frames: Frames) -> Iterator[None]:
-    """Whoever asks the project for the date gets these frames; they are let go afterwards."""
+    """Anyone who asks the project for the date gets these frames; they are let go afterwards."""
     RUNNING[pipeline.root, day] = frames
     try:
         yield

@@ -1,6 +1,6 @@
 """What Great Expectations has none of: expectations about claims, accounts, lateness and records' fields.
 
-They are expectations like its own: their results have its form, they can be put into any suite, and whoever imports
+They are expectations like its own: their results have its form, they can be put into any suite, and anyone who imports
 this module can load a project that has them. They work on Spark.
 """
 

@@ -1,6 +1,6 @@
 """A pipeline's tables as a data source of Great Expectations: an asset a suite, a batch a date.
 
-Whoever imports this module can open a pipeline's project (`<lake>/<pipeline>/_quality/gx`), with its own expectations.
+Who imports this module can open a pipeline's project (`<lake>/<pipeline>/_quality/gx`), with its own expectations.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _opened(file: str, day: date) -> Frames:
 
 
 def _session(s3: bool) -> SparkSession:
-    """The session that this process has, be it on a Connect server, or one of its own."""
+    """The session that this process has, whether it is on a Connect server, or one of its own."""
     from pyspark.sql import SparkSession
 
     from clickjoin.spark.session import configured, in_process

@@ -183,7 +183,7 @@ def outcome(suite: str, result: Any, rows: int | None) -> Outcome:
 
 
 def _asks(config: Mapping[str, Any], kwargs: Mapping[str, Any]) -> str:
-    """What somebody's own expectation asks, in their words if they gave any."""
+    """What a user's own expectation asks, in their words if they gave any."""
     return str((not ours(config) and config.get("description")) or said_of(str(config["type"]), kwargs))
 
 

@@ -1,7 +1,7 @@
 """Where a pipeline's project of Great Expectations lies: on a disk it is worked on there, else in a copy.
 
 On an object store a run fetches what people can edit, works beside the lake, and puts back its results and those suites
-that nobody else has changed meanwhile. Whoever edits a project there does so by hand (`clickjoin quality gx`).
+that nobody else has changed meanwhile. Anyone who edits a project there does so by hand (`clickjoin quality gx`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def fetch(pipeline: Pipeline, to: Path) -> tuple[int, str]:
 def put_back(pipeline: Pipeline, edited: Path) -> list[str]:
     """Put what was edited in a fetched project back; returns the files that were. One writer at a time.
 
-    Errors: LakeError where somebody else has edited one of them since it was fetched.
+    Errors: LakeError where someone else has edited one of them since it was fetched.
     """
     root, folder = root_of(pipeline), edited / "gx"
     try:
@@ -110,7 +110,7 @@ def _changed(root: str, folder: Path, known: dict[str, str]) -> list[str]:
     changed = sorted(name for name in {*known, *mine} if known.get(name) != mine.get(name))
     if others := [name for name in changed if there.get(name) != known.get(name)]:
         raise LakeError(
-            f"{root}: {', '.join(others)}: somebody else has edited it since it was fetched",
+            f"{root}: {', '.join(others)}: someone else has edited it since it was fetched",
             remedy="Fetch the project into another folder, and make your edits there",
         )
     for name in changed:
@@ -135,7 +135,7 @@ def _fetch(root: str, to: Path, *, results: bool) -> dict[str, str]:
 
 
 def _put(root: str, copy: Path, before: Mapping[str, str]) -> None:
-    """Put a run's results and suites back; a file that somebody else has edited meanwhile stays as they left it."""
+    """Put a run's results and suites back; a file that someone else has edited meanwhile stays as they left it."""
     place, there = location(root), _digests(root)
     for path in sorted((copy / project.RESULTS).rglob("*.json")):
         place.write(str(path.relative_to(copy)), path.read_bytes())

@@ -1,7 +1,7 @@
 """The project of Great Expectations that lies in a pipeline's lake: `_quality/gx`.
 
 Its suites hold the expectations that clickjoin ships, and those that people have put there. A run brings the former up
-to date and leaves the rest alone: also a shipped one that somebody has edited, or taken out.
+to date and leaves the rest alone: also a shipped one that someone has edited, or taken out.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PROCESSING = ("signals", "sums", "late")
 _FILE = "great_expectations.yml"
 RESULTS = "uncommitted/validations"
 SITE = "uncommitted/data_docs/local_site"
-QUERY = "unexpected_rows_query"  # an argument of expectations that are a query of somebody's own
+QUERY = "unexpected_rows_query"  # an argument of expectations that are a query of a user's own
 _OURS = "clickjoin"  # the key of a suite's and an expectation's `meta` that is ours
 _LOCK = RLock()  # of a process: Great Expectations has one project at a time there
 # Columns that name a row, where it is not named as events are.
@@ -174,7 +174,7 @@ class Project:
         suite = self.context.suites.get(name)
         made = {one.id for one in suite.expectations}
         held = json.loads(path.read_text(encoding="utf-8"))["expectations"]
-        # It leaves those out without a word, and whoever saves the suite would lose them.
+        # It leaves those out without a word, and anyone who saves the suite would lose them.
         if lost := [str(one.get("type")) for one in held if one.get("id") not in made]:
             raise ValueError(f"{path.name}: {', '.join(lost)}: no such expectation, or its arguments are wrong")
         return suite
@@ -271,7 +271,7 @@ def _results(definition: Any, asked: dict[str, str], found: Any) -> Iterator[Any
 
 
 def _asked(chosen: Any, day: str) -> dict[str, str]:
-    """The date, where a batch definition takes one: those of somebody's own data source may not."""
+    """The date, where a batch definition takes one: those of a user's data source may not."""
     taken = [
         one.data.data_asset.get_batch_parameters_keys(one.data.partitioner) for one in chosen.validation_definitions
     ]
@@ -284,7 +284,7 @@ def _judged(definition: Any, asked: dict[str, str], form: Any, what: Any = None)
 
 
 def _with_rows(definition: Any, asked: dict[str, str], result: Any) -> Any:
-    """A result; that of a query of somebody's own with the rows that it found, which a summary has none of."""
+    """A result; that of a query of a user's own with the rows that it found, which a summary has none of."""
     config = result.expectation_config
     if result.success is not False or "observed_value" not in result.result or QUERY not in config.kwargs:
         return result
@@ -334,7 +334,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _foreign_code(config: Any, name: str = "") -> str:
-    """Where a project's file has code run that is not Great Expectations' own: whoever writes to a lake runs none."""
+    """Where a project's file has code run that is not Great Expectations' own: a writer of a lake runs none."""
     if isinstance(config, dict | list):
         parts = config.items() if isinstance(config, dict) else ((name, value) for value in config)
         return next((found for key, value in parts if (found := _foreign_code(value, str(key)))), "")

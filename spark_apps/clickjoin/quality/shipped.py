@@ -1,7 +1,7 @@
 """What a shipped expectation is: a check of a table, its level, and limits of the pipeline's file or of what is usual.
 
 A check with a limit of either level is two expectations, one of severity `critical` (level fail) and one of `warning`.
-Where there is nothing to compare a figure with, it is measured all the same, for the dates that come after.
+Where there is nothing to compare a figure with, it is measured anyway, for the dates that come after.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Shipped:
 
 
 def levelled(quality: Quality, made: Iterable[Shipped]) -> Iterator[Shipped]:
-    """Those that are not disabled, at the level that the pipeline's file gives: then their tightest limits count."""
+    """Those that are not disabled, at the level that the pipeline's file gives, to which its tightest limits belong."""
     held = list(made)
     warned = {one.check for one in held if one.level == "warn"}
     for one in held:

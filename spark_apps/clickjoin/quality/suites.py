@@ -68,7 +68,7 @@ def _not_null(suite: str, pipeline: Pipeline) -> Iterator[Shipped]:
     for column in REQUIRED[suite]:
         if pipeline.stream and column.startswith("primary_"):
             continue
-        look = f"somebody else wrote to `{suite}`, for clickjoin never leaves {column} empty: look at its history"
+        look = f"someone else wrote to `{suite}`, for clickjoin never leaves {column} empty: look at its history"
         yield Shipped(
             suite, f"{suite}.not_null.{column}", "ExpectColumnValuesToNotBeNull", {"column": column}, "fail",
             f"rows whose {column} is null: 0", look, column=column,
@@ -130,7 +130,7 @@ def _stream(name: str, pipeline: Pipeline, facts: Facts) -> Iterator[Shipped]:
         name, f"{name}.repeat_rate", "ExpectColumnProportionOfUniqueValuesToBeBetween",
         {"column": "landed" if facts.replicas > 1 else "event"}, at("max_value", quality.repeats),
         "share of the records whose id was there before",
-        f"who writes {name}'s logs sends records again; they are joined once all the same", column="event_id",
+        f"who writes {name}'s logs sends records again; they are joined once anyway", column="event_id",
     )  # fmt: skip
     yield from _not_null(name, pipeline)
     yield from _row_count(name, quality, facts.history, gone)
@@ -176,11 +176,11 @@ def _kept(suite: str, facts: Facts) -> Iterator[Shipped]:
     """Fields of records, or columns of the output, against those of the newest earlier date."""
     what, ours = "fields", {}
     kinds = ("ExpectRecordFieldsToBeKept", "ExpectNoNewRecordFields")
-    look = f"ask who writes {suite}'s logs, and see what reads these fields: adapter, expectations, whoever reads on"
+    look = f"ask who writes {suite}'s logs, and see what reads these fields: adapter, expectations, anyone who reads on"
     if suite == "joined":
         what, ours = "columns", {"ours": [*DERIVED[suite], *STREAMS]}
         kinds = ("ExpectColumnsToBeKept", "ExpectNoNewColumns")
-        look = "was the adapter changed, or `joined` rewritten? Whoever reads it has to know"
+        look = "was the adapter changed, or `joined` rewritten? Anyone who reads it has to know"
     names = (f"{what}_kept", f"{what}_new")
     when, known = facts.history.schema(suite, *names)
     since = f" since {when}" if when else ""
@@ -191,7 +191,7 @@ def _kept(suite: str, facts: Facts) -> Iterator[Shipped]:
 
 
 def _registry(pipeline: Pipeline) -> Iterator[Shipped]:
-    look = "somebody else wrote to the registry: look at its history"
+    look = "someone else wrote to the registry: look at its history"
     yield Shipped(
         "registry", "registry.known_outcomes", "ExpectColumnValuesToBeInSet",
         {"column": "outcome", "value_set": OUTCOMES}, "fail",
@@ -266,7 +266,7 @@ def _processing(quality: Quality, facts: Facts) -> Iterator[Shipped]:
     yield Shipped(
         "signals", "signals.unique_ids", "ExpectColumnValuesToBeUnique", {"column": "id"}, "fail",
         "ids of signals that are there twice: 0",
-        "somebody else wrote to `signals`: `clickjoin process --rebuild` begins again from the whole output",
+        "someone else wrote to `signals`: `clickjoin process --rebuild` begins again from the whole output",
         undecided=unknown, column="id",
     )  # fmt: skip
     yield Shipped(

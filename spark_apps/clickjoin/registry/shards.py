@@ -62,7 +62,7 @@ def fenced(txns: Mapping[str, int]) -> dict[datetime, int]:
 
 
 def start_timeline(delta: Tables, pipeline: Pipeline, now: datetime) -> None:
-    """Write the first entry, once for ever: the configured number of shards counts at creation only.
+    """Write the first entry, once for all: the configured number of shards counts at creation only.
 
     Errors: ConfigError where the lake was begun with another width of bucket, other columns for the id, or
     another kind of event time: then the same event would be looked up in another place than the one it was claimed in.
@@ -96,7 +96,7 @@ def require_same(delta: DeltaReader, pipeline: Pipeline) -> list[dict[str, Any]]
 
 
 def fixed(pipeline: Pipeline) -> dict[str, int | float | str]:
-    """What a lake is begun with and keeps, as columns of the timeline: by it an event is one and the same, for ever."""
+    """What a lake is begun with and keeps, as columns of the timeline: by it an event is one and the same, always."""
     # A new entry of the timeline must lie beyond all claims, and how far those reach is for this limit to say.
     return {
         "bucket_seconds": int(pipeline.registry.bucket),

@@ -41,7 +41,7 @@ def keep_zones(delta: Tables, rules: Mapping[str, str], now: datetime) -> None:
 
 
 def _first(delta: Tables, rules: Mapping[str, str], now: datetime) -> dict[str, str]:
-    """What the first host has said of zones that the lake's property does not name yet; this one may be it.
+    """What the first host has said of zones that the lake's property does not name yet; this one may be one.
 
     A property is written over, so of two hosts that begin at once each would find its own; a transaction is there once.
     """

@@ -72,7 +72,7 @@ def _times_of(step: dict[str, Any]) -> dict[str, Any]:
 
 _WAITS = {
     "pending": "It is tried again at due_at",
-    "unjoinable": "Given up: once its primary event is there, send it round again with `clickjoin redrive`",
+    "unjoinable": "Given up: once its primary event is there, send it again with `clickjoin redrive`",
 }
 
 

@@ -74,7 +74,7 @@ class History:
         return order if most is None else order.slice(0, most)
 
     def begins_before(self, moment: datetime) -> bool:
-        """Whether there are batches from before a moment, be it that they have not been read."""
+        """Whether there are batches from before a moment, or may be some, where they have not been read."""
         if any(one.older for one in self._large.values()):
             return True
         times = [self._small["settled_at"], *(pc.cast(one.bins["at"], _TIME) for one in self._large.values())]

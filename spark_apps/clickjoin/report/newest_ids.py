@@ -1,4 +1,4 @@
-"""Ids of the records that landed last, a bounded number of them, for whoever looks how a pipeline stands. No Spark."""
+"""Ids of the records that landed last, a bounded number of them, to look how a pipeline stands. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sending unjoinable events round again: their claim is taken back, and they wait as if they were new.
+"""Sending unjoinable events again: their claim is taken back, and they wait as if they were new.
 
 The order matters, and every step can be repeated: claim gone, then pending, then gone from `unjoinable`. A claim is
 taken back by id and token, so that a late copy of this batch cannot touch a newer claim of the same id.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def redrive(ctx: Context) -> int:
-    """Run a redrive batch; returns how many events it sent round again."""
+    """Run a redrive batch; returns how many events it sent again."""
     part = ctx.plan.table
     if part is None:
         raise BatchError(f"batch {ctx.plan.token}: has no split of `unjoinable`")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Redrives:
-    """Sends a replica's unjoinable events round again. `clock`: seconds since 1970."""
+    """Sends a replica's unjoinable events again. `clock`: seconds since 1970."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Redrives:
                 return sent
 
     def finish(self) -> int:
-        """Finish a batch that was cut short, if there is one; returns how many events it sent round again."""
+        """Finish a batch that was cut short, if there is one; returns how many events it sent again."""
         plan = self._dispatcher.unsettled()
         return self._batch(plan) if plan else 0
 

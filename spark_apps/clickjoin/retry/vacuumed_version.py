@@ -1,7 +1,7 @@
 """What a batch works from when the version of the table that its plan names cannot be read any more.
 
-Somebody has vacuumed by hand, or with a clock that was ahead, or the batch lay still for longer than the log is kept.
-It is settled all the same, from the newest version, with what it has done already and nothing else, so that it does
+Someone has vacuumed by hand, or with a clock that was ahead, or the batch lay still for longer than the log is kept.
+It is settled anyway, from the newest version, with what it has done already and nothing else, so that it does
 not matter which rows the lost version held.
 """
 

@@ -41,7 +41,7 @@ replica      STRING    running copy that wrote this row
 
 JOINED = Table(
     "joined",
-    "the output: one row for each joined foreign event, for ever; the adapter's columns come last",
+    "the output: one row for each joined foreign event, permanently; the adapter's columns come last",
     columns(
         """
 event_id     STRING    the foreign event's unique name
@@ -60,7 +60,7 @@ primary_time TIMESTAMP when the primary event happened
 DEDUPLICATED = replace(
     JOINED,
     name="deduplicated",
-    purpose="the output of a pipeline of one stream, in place of `joined`: one row for each event, for ever; the "
+    purpose="the output of a pipeline of one stream, in place of `joined`: one row for each event, permanently; the "
     "record's own columns come last",
     columns=tuple(
         replace(column, meaning=column.meaning.replace("foreign event", "event"))
@@ -124,7 +124,7 @@ sequence     STRING    join | retry | redrive: the kind of batch that wrote this
 )
 UNJOINABLE = Table(
     "unjoinable",
-    "foreign events given up: tried often and for long; `clickjoin redrive` sends them round again",
+    "foreign events given up: tried often and for long; `clickjoin redrive` sends them again",
     columns(_IDENTITY + _WANTED + _RECORD + _TRIED + _ORIGIN + "at TIMESTAMP when it was given up\n"),
     statistics=("event_time", "event_id", "token"),
 )

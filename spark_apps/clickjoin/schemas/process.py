@@ -50,7 +50,7 @@ window_end    TIMESTAMP where it ends
 count         BIGINT    events that were counted; of a spike the least number that makes it one
 expected      DOUBLE    events that were expected, of a dip in all of its windows together
 low           DOUBLE    fewer are a dip, as expected
-high          DOUBLE    more are a spike, likewise
+high          DOUBLE    more are a spike, the same way
 score         DOUBLE    standard deviations from what was expected
 revision      BIGINT    0 of the first; what corrects it has the next
 retracted     BOOLEAN   takes back the row of this window, kind and revision: late events have changed it

@@ -88,7 +88,7 @@ event_id   STRING    the event's unique name; null of a bad record
 event_time TIMESTAMP when the event happened; null of a bad record
 bucket     STRING    range of event time that it lies in
 digest     STRING    SHA-256 of a bad record's bytes, which has no id; else null
-request    STRING    the request's name, as whoever ran it gave it
+request    STRING    the request's name, as given by who ran it
 at         TIMESTAMP when it was put on the list
 """
     ),

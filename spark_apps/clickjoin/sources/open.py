@@ -29,9 +29,9 @@ def open_source(
 ) -> Source:  # fmt: skip
     """The source that a stream's `source` names.
 
-    `now`: seconds since 1970; `tasks`: how many read a large batch; `fence`: where files may lie, if that is not for
-    the pipeline's file alone to say; without `keep` its plans are only looked at, and so may cost less; `here`: globs
-    whose files no executor sees, so that this process reads them all; `group`: as whom it is read, for tools that show
+    `now`: seconds since 1970. `tasks`: how many read a large batch. `fence`: where files may lie, if that is not for
+    the pipeline's file alone to say. Without `keep` its plans are only looked at, and so may cost less. `here`: globs
+    whose files no executor sees, so that this process reads them all. `group`: as whom it is read, for tools that show
     how far readers have come.
     """
     if isinstance(config, Kafka):

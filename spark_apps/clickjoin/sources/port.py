@@ -1,4 +1,4 @@
-"""The port behind which every kind of source stands: what it has, what a batch shall read, and reading it.
+"""The port behind which every kind of source stands: what it has, what a batch reads, and reading it.
 
 A new source derives from `Source` and gives two methods: `plan` and `read_here`. Its payloads (see model.split) are
 its own. What it must keep: a split gives the same records each time that it is read, each with an `offset` of its own
@@ -45,7 +45,7 @@ class Source(Protocol):
 
     @abstractmethod
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
-        """Say what a batch shall read next, oldest first and fair between partitions. `offsets`: by partition.
+        """Say what a batch reads next, oldest first and fair between partitions. `offsets`: by partition.
 
         Cheap: it is asked for every batch, and reads little or nothing of the records.
         """
@@ -76,7 +76,7 @@ class Source(Protocol):
         return self.read_through(spark, splits, spec, unchanged, RECORDS_DDL)
 
     def read_again(self, spark: SparkSession, splits: Sequence[Split], spec: RecordSpec) -> pa.Table:
-        """The same as one Arrow table, whoever reads."""
+        """The same as one Arrow table, no matter who reads."""
         records = self.read_here(splits, spec)
         return self.read(spark, splits, spec).toArrow() if records is None else records
 

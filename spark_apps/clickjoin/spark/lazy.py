@@ -1,4 +1,4 @@
-"""A Spark session that is started by whoever first needs it, and not before."""
+"""A Spark session that is started by what first needs it, and not before."""
 
 from __future__ import annotations
 

@@ -110,8 +110,7 @@ def another(session: SparkSession) -> SparkSession:
 def make_active(session: SparkSession | None) -> None:
     """Have what this thread does go to a session of a Connect server: PySpark looks for checkpoints in the active one.
 
-    Each thread has its own; where none is set it is the session that was made last, whoever made it. None: there is no
-    session yet.
+    Each thread has its own; where none is set it is the session that was made last. None: there is no session yet.
     """
     if session is not None and is_remote(session):
         type(session)._active_session.session = session  # type: ignore[attr-defined]

@@ -143,7 +143,7 @@ def _take_out(delta: Tables, files: Sequence[BadFile], report_line: Reporter) ->
 def settle(delta: Tables, pipeline: Pipeline, damage: Damage, report_line: Reporter) -> None:
     """Take files out, and write down that what was lost with commits is repaired, so that it is found no more.
 
-    Not before claims are given back: until then whoever joins stops at a file that is gone, and doubles nothing.
+    Not before claims are given back: until then anyone who joins stops at a file that is gone, and doubles nothing.
     """
     _take_out(delta, damage.files, report_line)
     account(delta, pipeline.pipeline, [name for name in lacking(damage.older) if name not in _BOOKS])

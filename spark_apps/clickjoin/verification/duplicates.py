@@ -47,7 +47,7 @@ def remove(ctx: Context, rows: DataFrame) -> dict[str, int]:
             return {"doubled": moved} if moved else {}
     raise CommitConflict(
         f"{ctx.lake.delta.path('joined')}: doubled rows were rewritten {_RUNS} times while they were read",
-        remedy="Look who rewrites them all the time, and repair them after that",
+        remedy="Find the OPTIMIZE or MERGE that keeps rewriting them, stop it, and repair again",
     )
 
 

@@ -112,9 +112,15 @@ class Report:
         """In a line."""
         left = [f"{count.left} {count.kind}" for count in self.counts if count.left]
         fixed = sum(count.repaired for count in self.counts)
-        first = f"faults left: {', '.join(left)}" if left else "everything is in its place"
+        first = f"faults left: {', '.join(left)}" if left else f"{self._checked}: no fault{' left' if fixed else ''}"
         rest = "; run `clickjoin verify --repair` again for the rest" if left and self.cut else ""
         return f"{first}; repaired {fixed}{rest}" if fixed else first
+
+    @property
+    def _checked(self) -> str:
+        ids = max((count.checked for count in self.counts if count.kind in FAULTS), default=0)
+        read = max((count.checked for count in self.counts if count.kind in RECORDS), default=0)
+        return f"{ids:,} ids and {read:,} bytes of input checked"
 
     def repaired(self, done: Mapping[str, int]) -> Report:
         """The same, with what was repaired by kind."""

@@ -26,11 +26,11 @@ _FORGOTTEN, _FILL_CLAIM = 7, 8
 def tally(reading: Reading) -> DataFrame:
     """One row an id: how many rows there are of it in each place.
 
-    Columns: landed, accepted (by settled batches), waiting, forgotten, expired, claims, joined, filtered, unjoinable;
-    outputs (the last three) and places (how many of those three); moving (rows of unjoinable being redriven, in none of
-    these); open_claims, open_outputs (of batches in flight); filling (claims of a fill); token_low, token_high
-    (hashes); as_said (the claim's outcome names a table that it is in); old (from before the registry's claims); kept
-    (`foreign` must hold it); faults (a bit each).
+    Columns: landed, accepted (by settled batches), waiting, forgotten, expired, claims, joined, filtered, unjoinable.
+    `outputs` (the last three) and `places` (how many of those three); `moving` (rows of unjoinable being redriven, in
+    none of these). `open_claims`, `open_outputs` (of batches in flight); `filling` (claims of a fill); `token_low`,
+    `token_high` (hashes). `as_said` (the claim's outcome names a table that it is in); `old` (from before the
+    registry's claims); `kept` (`foreign` must hold it); `faults` (a bit each).
     """
     counts = {"landed": f"place = {_FOREIGN}", "accepted": f"place = {_FOREIGN} AND mark"}
     counts |= {"waiting": f"place = {_WAITING}"}

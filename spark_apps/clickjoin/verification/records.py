@@ -54,7 +54,7 @@ def check(
 ) -> Checked:  # fmt: skip
     """Compare all that was planned to be read with what has landed.
 
-    `damaged`: tables that have lost something. What they held is read again however much it is: it shall come back.
+    `damaged`: tables that have lost something. What they held is read again however much it is, so that it comes back.
     """
     extent = reading.span.extent(int(pipeline.registry.bucket))
     tables = {item.name: reading.rows.get(item.name) for item in pipeline.inputs}

@@ -156,7 +156,7 @@ class Recovery:
 
     def _carry_out(self, plan: BatchPlan) -> dict[str, int]:
         delta = self._lake.delta
-        # Read after the plan was written: whoever moves the boundary later sees this batch as unsettled, and waits.
+        # Read after the plan was written: anyone who moves the boundary later sees this batch as unsettled, and waits.
         timeline, boundary = load_timeline(delta), load_boundary(delta)
         ctx = Context(self._pipeline, self._lake, plan, adapter_of(self._pipeline), timeline, boundary)
         failpoint.reach("planned")
@@ -255,7 +255,7 @@ def give_back(ctx: Context, rows: DataFrame) -> dict[str, int]:
 
 
 def settle_stranded(engine: Engine, report_line: Reporter) -> None:
-    """Settle them with what they have done already: claims whose output is missing are then nobody's in flight.
+    """Settle them with what they have done already: claims whose output is missing are then of no batch in flight.
 
     So the look that follows finds those claims, and has their events dispatched again.
     """

@@ -66,7 +66,7 @@ class Journals:
         return f"{column} IN ({', '.join(text(token) for token in tokens)})" if tokens else "FALSE"
 
     def redriving_sql(self) -> str:
-        """Whether a row of `unjoinable` may just be sent round again: its claim goes before the row does."""
+        """Whether a row of `unjoinable` may just be sent again: its claim goes before the row does."""
         moving = sorted(
             replica
             for (replica, sequence), last in self.planned.items()
@@ -129,7 +129,7 @@ def read(lake: SparkReader, pipeline: Pipeline, span: Span, now: datetime) -> Re
         span=span,
         rows=rows,
         journals=Journals(pipeline.pipeline, settled, planned_now(delta, pipeline.pipeline)),
-        # Last: whoever moves the boundary drops claims only after that.
+        # Last: anyone who moves the boundary drops claims only after that.
         claims_since=claims_since(load_boundary(delta), pipeline.repeats),
         timeline=load_timeline(delta),
         kept_since=now - timedelta(seconds=pipeline.kept("foreign") - skew),

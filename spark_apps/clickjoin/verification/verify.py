@@ -1,6 +1,6 @@
 """Verification: a first look at all ids of a range, a second at what seemed wrong, and recovery if it is asked for.
 
-Whoever joins goes on meanwhile. An event that moves between two tables while these are read can seem to be in none, or
+Joins go on meanwhile. An event that moves between two tables while these are read can seem to be in none, or
 in both; so a fault counts only if a second look, at newer versions, finds the same.
 """
 
@@ -55,7 +55,7 @@ _LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a verification shall do, and what to repair.
+    """What a verification does, and what to repair.
 
     The range of event time, by default: verify.window until now, or all that is kept where that is due.
     """
@@ -66,7 +66,7 @@ class Wanted:
     remove_doubles: bool = False
 
     def __post_init__(self) -> None:
-        """Errors: ConfigError where rows shall be moved and nothing fixed."""
+        """Errors: ConfigError where rows are to be moved and nothing fixed."""
         if self.remove_doubles and not self.repair:
             raise ConfigError("doubled rows are only moved by a repair", remedy="Add --repair, or leave the other out")
 
@@ -196,7 +196,9 @@ class Verifier:
         suspected = [kind for kind in FAULTS if seen[kind]]
         if not suspected:
             return None
-        self._report_line("looking again at " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected))
+        self._report_line(
+            "checking again, at newer versions: " + ", ".join(f"{seen[kind]} {kind}" for kind in suspected)
+        )
         # Where an id alone names an event, its other rows may be of any time.
         span = first.span if first.by_id else Span(moment(seen["low"]), moment(seen["high"] + 1))
         again = first if first.by_id else first.narrowed(span)

@@ -50,7 +50,7 @@ def test_figures(visit: Visit, site: Site) -> None:
     expect(frame.locator("[data-replica=main]")).to_contain_text(f"{288 * 120 - 288:,} ids accepted")
     dates = f"1 date failing newest closed {site.shop.dates[2]}"
     ago, events = ".* ago", "events from .* UTC on"
-    verified = f"in order verified {ago}, {events}; {events} {ago}{dates}"
+    verified = f"no faults verified {ago}, {events}; {events} {ago}{dates}"
     expect(frame.locator("#glance")).to_have_text(re.compile(verified))
     expect(frame.locator("#chain a[aria-current] text.name")).to_have_text("shop")
     expect(frame.locator("#chain text.bad")).to_have_text("cannot be read")

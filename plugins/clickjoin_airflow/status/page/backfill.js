@@ -52,7 +52,7 @@ function show(dialog, state, wanted, paused) {
   h("h2", { id: "confirm-title" }, `${title} of ${state.pipeline.name}?`), h("p", {}, MEANS[mode]),
   h("label", { class: "check" }, h("input", { type: "checkbox", name: "dry_run" }), "Dry run: say what would be done, and change nothing"),
   paused ? h("label", { class: "check" }, h("input", { type: "checkbox", name: "unpause", checked: true }),
-    "The DAG is paused: switch it on, or the run waits until somebody does") : null,
+    "The DAG is paused: switch it on, or the run waits until someone does") : null,
   problem,
   h("p", { class: "row end" }, h("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Cancel"),
     h("button", { class: "strong", name: "start" }, mode === "fill" ? "Fill" : "Rebuild")));

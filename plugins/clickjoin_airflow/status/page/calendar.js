@@ -4,7 +4,7 @@ import { fill, h } from "./dom.js";
 import { count } from "./format.js";
 
 export const STATES = {
-  closed: "complete and in order",
+  closed: "complete, verified and checked",
   failing: "something failed",
   open: "its input is not all there yet",
   unknown: "never closed",

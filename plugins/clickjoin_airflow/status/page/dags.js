@@ -71,7 +71,7 @@ function notices(found) {
     .map((one) => notice(bad(one.trouble) === "failing" ? "bad" : "warn", said(one))));
 }
 
-// Who may not read them, or where Airflow has not parsed them yet, sees none: the figures stand all the same.
+// Who may not read them, or where Airflow has not parsed them yet, sees none: the figures stand anyway.
 export async function showDags(state) {
   const { name } = state.pipeline;
   const tags = `tags=clickjoin&tags=${encodeURIComponent(name)}&tags_match_mode=all`;

@@ -11,7 +11,7 @@ function kinds(run) {
 
 function verifications(runs) {
   return table([
-    ["", (run) => pill(run.ok ? "closed" : "failing", run.ok ? "in order" : "faults")],
+    ["", (run) => pill(run.ok ? "closed" : "failing", run.ok ? "no faults" : "faults")],
     ["at", (run) => moment(run.at)], ["events from", (run) => moment(run.from_time).slice(0, 16)], ["to", (run) => moment(run.to_time).slice(0, 16)],
     ["ids", (run) => count(run.ids), "number"], ["found", kinds], ["took", (run) => seconds(run.seconds), "number"],
   ], runs.slice(0, 12), { caption: "Verifications; times UTC", empty: "No verification has run yet: switch on the pipeline's verify." });

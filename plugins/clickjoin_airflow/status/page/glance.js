@@ -1,4 +1,4 @@
-// The pipeline in one line: is what was verified in order, which date is complete, does one fail.
+// The pipeline in one line: has the verification found faults, which date is complete, does one fail.
 
 import { fill, h, pill } from "./dom.js";
 import { age, moment } from "./format.js";
@@ -13,7 +13,7 @@ function verified(runs) {
   const from = (run) => `events from ${moment(run.from_time).slice(0, 16)} UTC on`;
   const before = full === newest ? "" : `; ${from(full)} ${age(full.at)}`;
   const ok = newest.ok && full.ok;
-  return [pill(ok ? "closed" : "failing", ok ? "in order" : "faults"), ` verified ${age(newest.at)}, ${from(newest)}${before}`];
+  return [pill(ok ? "closed" : "failing", ok ? "no faults" : "faults"), ` verified ${age(newest.at)}, ${from(newest)}${before}`];
 }
 
 function dated(days) {

@@ -1,4 +1,4 @@
-"""Claiming from the registry: who owns an id, for ever (Photon, sections 2 and 3.3.2).
+"""Claiming from the registry: who owns an id, permanently (Photon, sections 2 and 3.3.2).
 
 A batch's claims are one commit of files that were checked against the registry: as the very next version after one
 that was looked at, so that two can never claim the same id.

@@ -119,7 +119,7 @@ def one_shard_each(ctx: Context) -> bool:
     """Whether each claim of the registry, as it was read before, lies in the shard of its id.
 
     Where ids have no time, only until the lake is first resharded (or a form of the time is added). A batch may have
-    begun before that, and its own timeline not say so: this looks again. Whoever claimed by a later entry had it
+    begun before that, and its own timeline not say so: this looks again. Anyone who claimed by a later entry had it
     written first, so a look that comes after the registry's sees it.
     """
     return not ctx.pipeline.by_id or ctx.lake.delta.rows("shard_timeline") == 1

@@ -220,7 +220,7 @@ def _tally(parts: Iterable[dict[str, Any]]) -> Tally:
 
 
 def _exceeded(held: Sequence[dict[str, Any]]) -> tuple[int, ...]:
-    """Event times that 50, 90, 99 in 100 exceed, from some points of each part."""
+    """Quantiles p50, p10, p01 of event times, from some points of each part."""
     points = np.array([at for part in held for at in part["times"]], np.int64)
     if not len(points):
         return ()

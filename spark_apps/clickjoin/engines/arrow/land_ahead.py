@@ -1,6 +1,6 @@
 """Landing ahead: the records of the next batch are read and written while the one before is still looked up.
 
-Files that no commit names are nobody's, so that nothing has happened until the batch lands in its turn and commits
+Files that no commit names are orphans, so that nothing has happened until the batch lands in its turn and commits
 them. Whatever its records went by is compared then; where any of it has changed they are read again.
 """
 

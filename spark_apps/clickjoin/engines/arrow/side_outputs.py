@@ -54,7 +54,7 @@ def _append(lake: ArrowLake, ctx: Context, outcome: Outcome, status: str) -> Non
 def _expired_as_committed(lake: ArrowLake, ctx: Context, left: pa.Table, boundary: Boundary) -> pa.Table:
     """Events that neither joined nor wait by the batch's own commit to `pending`, and expired.
 
-    The boundary is read again: whoever has committed may have seen a newer one than this run.
+    The boundary is read again: anyone who has committed may have seen a newer one than this run.
     """
     plan = ctx.plan
     own = {"replica": plan.replica, "sequence": plan.sequence, "batch": plan.number}

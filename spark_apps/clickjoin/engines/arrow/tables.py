@@ -122,7 +122,7 @@ class ArrowTables(Tables):
         return self.add(name, [], txn)
 
     def ensure_durable(self, name: str) -> None:
-        """Flush a table's newest versions to disk, whoever wrote them. Errors: CommitStateUnknown."""
+        """Flush a table's newest versions to disk, no matter who wrote them. Errors: CommitStateUnknown."""
         table = self.open(name)
         committer(table.table_uri).ensure_durable(table)
 

@@ -122,7 +122,7 @@ def _due_sql(ctx: Context) -> str:
 def _expired_as_committed(lake: SparkLake, ctx: Context, outcome: Outcome, boundary: Boundary) -> DataFrame:
     """Events that neither joined nor wait by the batch's own commit to `pending`, and expired.
 
-    The boundary was read again: whoever has committed may have seen a newer one than this run.
+    The boundary was read again: anyone who has committed may have seen a newer one than this run.
     """
     plan = ctx.plan
     own = lake.read("pending").where((F.col("replica") == plan.replica) & (F.col("sequence") == plan.sequence))

@@ -113,7 +113,7 @@ class SparkTables(Tables):
         return self.append_table(name, self.schema(name).empty_table(), txn)
 
     def append_next(self, name: str, version: int, row: dict[str, Any], unless: str, txn: Txn | None = None) -> bool:
-        """See Tables. A MERGE that reads the rows that `unless` names and writes one: whoever appends such a row
+        """See Tables. A MERGE that reads the rows that `unless` names and writes one: anyone who appends such a row
         meanwhile is a conflict, since tables are Serializable.
         """
         data = pa.Table.from_pylist([row], schema=arrow_schema(self.table(name)))

@@ -224,7 +224,7 @@ def _no_collector() -> Iterator[None]:
 
 def taken(low: int) -> str:
     """Why offsets below the first that is there are lost."""
-    return f"retention, or somebody, has deleted the messages before offset {low}; keep them for longer than joins rest"
+    return f"retention, or someone, has deleted the messages before offset {low}; keep them for longer than joins rest"
 
 
 def cut(high: int) -> str:

@@ -274,7 +274,7 @@ def _array(values: Sequence[Any], kind: str) -> Any:
 
 
 def _decoded(decode: Callable[[str], Any], line: str) -> _Pairs:
-    """A line's object. Errors: _Bad, of what is bad to whoever reads the line, or is nested too deeply."""
+    """A line's object. Errors: _Bad, of what is bad to anyone who reads the line, or is nested too deeply."""
     try:
         pairs = decode(line)
     except RecursionError:

@@ -189,7 +189,7 @@ def _type(value: Any) -> str:
 
 
 def has(texts: Sequence[str], path: FieldPath) -> bool:
-    """Whether any of some records has a value there, be it null."""
+    """Whether any of some records has a value there, null too."""
     return any(_leads(_record(text), path) for text in texts)
 
 

@@ -1,4 +1,4 @@
-"""A Delta table as a source: what each version of it added, on a local disk or on S3, whoever writes it."""
+"""A Delta table as a source: what each version of it added, on a local disk or on S3, no matter who writes it."""
 
 from __future__ import annotations
 

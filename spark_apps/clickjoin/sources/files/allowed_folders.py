@@ -1,4 +1,4 @@
-"""Which folders the raw logs of a backfill may come from: whoever starts one names a glob."""
+"""Which folders the raw logs of a backfill may come from: anyone who starts one names a glob."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ WHOLE, SPOT = 128 << 20, 4 << 20  # bytes that one look reads for proofs, and by
 
 
 class Doubt(Enum):
-    """Why a file that is taken for a known generation may not be it."""
+    """Why a file that is taken for a known generation may not be one."""
 
     NONE = 0
     YOUNG = 1  # as it was, but read while it was written: not before it has come to rest

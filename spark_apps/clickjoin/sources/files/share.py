@@ -57,7 +57,7 @@ def share(wants: Sequence[Want], budget: Budget) -> list[int]:
     Each of n files that grow is sure of 1/n of the budget, of 1/(n + 1) beside a backlog. What is left goes to the
     backlog's waves, one after the other, then to those that grow; to all files of one alike, so that they are read in
     the order of their events, and a click not long before its query. What is whole gets all or nothing, and the oldest
-    such file that does not fit is taken all the same, or it might wait for ever.
+    such file that does not fit is taken anyway, or it might wait indefinitely.
     """
     pot = _Pot(wants, budget)
     of_wave: dict[int, list[int]] = {0: []}
@@ -113,7 +113,7 @@ def spend(wants: Sequence[Want], budget: Budget, cut: Cut) -> list[FileShare]:
     """Take from each file (by wave, then oldest first) what its share allows, with `cut`, which ends where a line does.
 
     What one file does not use (half a line) goes on to the next, so one with no line to give keeps nobody waiting. If
-    not even one record fits, one is taken all the same: a batch always gets on, and goes over its limit by no more than
+    not even one record fits, one is taken anyway: a batch always gets on, and goes over its limit by no more than
     that record (or one whole file).
     """
     rooms = share(wants, budget)

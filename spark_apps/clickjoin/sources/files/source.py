@@ -55,7 +55,7 @@ class FilesSource(ByteSource):
         self._keep, self._memory, self._positions = keep, Memory(), KnownPositions()
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
-        """Say what a batch shall read next; see Source. An unfinished last line is no backlog.
+        """Say what a batch reads next; see Source. An unfinished last line is no backlog.
 
         Of a .gz, size is that of the packed file. Offsets of state `gone` or `done` may be forgotten once their
         files are deleted for good: should one come back it is read whole.

@@ -60,7 +60,7 @@ class Group:
         return Problem("not-committed", f"kafka:{look.name}", detail) if why else None
 
 
-_LOOK = 5.0  # seconds that somebody waits who only looks
+_LOOK = 5.0  # seconds that someone waits who only looks
 _CUT_SECONDS = 60.0  # a log that has been too short for so long has lost what it lacks
 _MEAN, _ENOUGH = 500.0, 100  # bytes of a message, until so many were read
 _END = 1 << 62  # an offset behind every end
@@ -88,7 +88,7 @@ class KafkaSource(RangeSource):
         self._short: dict[int, float] = {}  # partitions whose logs are too short, and since when (monotonic)
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
-        """Say what a batch shall read next: nothing beyond what is committed. See Source.
+        """Say what a batch reads next: nothing beyond what is committed. See Source.
 
         Errors: SourceError where no broker answers.
         """

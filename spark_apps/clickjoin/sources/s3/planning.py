@@ -31,7 +31,7 @@ _UNSEEN = {PARQUET: Kind(8.0)}  # its rows as JSON lines; a look at them is a re
 
 
 class Kinds:
-    """What is known of each kind of object; a kind is learnt once."""
+    """What is known of each kind of object; a kind is learned once."""
 
     def __init__(self) -> None:
         self._known = dict(_UNSEEN)

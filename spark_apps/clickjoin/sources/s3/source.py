@@ -57,7 +57,7 @@ class S3Source(ByteSource):
         self._reads = Reads(name, self._form, self._opened)
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
-        """Say what a batch shall read next, by the time of last write; see Source. Errors: ConfigError, StoreBusy."""
+        """Say what a batch reads next, by the time of last write; see Source. Errors: ConfigError, StoreBusy."""
         if not self._ledger.is_of(offsets):
             self._ledger = Ledger(offsets)
         try:
