@@ -152,7 +152,7 @@ class RecordSpec:
     key: Literal["", "all", "first"] = ""
 
     def of_any(self) -> RecordSpec:
-        """The same for whatever lies in a record's place, be it this stream's or not."""
+        """The same for whatever lies in a record's place, also of another stream."""
         return replace(self.without_limits(), where=None)
 
     def without_limits(self) -> RecordSpec:
