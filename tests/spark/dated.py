@@ -8,8 +8,9 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from clickjoin.lake.restores import RESTORE
 from clickjoin.processing.processing import Processing
 from clickjoin.quality.suites import REQUIRED
 from tests.spark.bench import NOON, Bench, click, query
@@ -165,6 +166,9 @@ def _sent_again(hand: Hand) -> None:
 def _other_columns(hand: Hand) -> None:
     rows = hand.bench.engine.lake.delta.read("joined").drop_columns(["former"])
     write_deltalake(hand.table("joined"), rows, mode="overwrite", schema_mode="overwrite")
+    table = hand.table("joined")
+    repaired = CommitProperties(app_transactions=[Transaction(RESTORE, table.version())])  # as `verify --repair` does
+    table.create_write_transaction([], "append", table.schema(), commit_properties=repaired)
     hand.bench.engine.lake.delta.add_columns("joined", {"extra": "STRING"})
 
 
