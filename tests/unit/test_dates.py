@@ -71,6 +71,7 @@ DONE, UNREAD = Watermark(NOW, "all read"), Watermark(None, "clicks: missing")
     ("row", "mark", "held", "forced", "state", "detail"),
     [
         ({}, DONE, "", "", "closed", None),
+        ({}, DONE, "", "by hand (r)", "closed", "by hand (r): nothing was missing"),
         ({}, Watermark(datetime(2026, 3, 1, 23, tzinfo=UTC), "b.log"), "", "", "open", "b.log"),
         ({}, UNREAD, "", "", "open", "clicks: missing"),
         ({"pending": 3}, DONE, "3 wait (a, b, c)", "", "open", "3 wait (a, b, c)"),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from clickjoin.report.validate import Validation
     from clickjoin.schemas import Table
 
+_SHARES = {"doubled": "ids with several times"}  # where nothing names the setting
+
 
 @app.command()
 def validate(config: Config, as_json: Json = False) -> None:
@@ -58,7 +60,8 @@ def _show_validation(config: Path, found: Validation) -> None:
             f"  {pairs.several:,} of them find several of one id: the latest before the foreign event is joined"
         )
     if found.shares:
-        report_line("shares: " + ", ".join(f"{name} {share:.1%}" for name, share in found.shares.items()))
+        shares = ", ".join(f"{_SHARES.get(name, name)} {share:.1%}" for name, share in found.shares.items())
+        report_line(f"shares: {shares}")
     for problem in found.problems or ["no problem found"]:
         report_line(f"{config}: {problem}")
 

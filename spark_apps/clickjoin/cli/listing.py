@@ -179,6 +179,11 @@ def show_dates(rows: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
         console.print_json(rows)
         return
+    if not rows:
+        console.report_line(
+            "no date was closed or worked on yet: `clickjoin close DATE` closes one, or says what is missing"
+        )
+        return
     # Most are 0 on most dates; all of them make a table that few terminals can hold.
     shown = [name for name in COUNTS if name in ("accepted", "joined") or any(row.get(name) for row in rows)]
     whole = [row | {name: row.get(name) or 0 for name in shown} for row in rows]

@@ -146,7 +146,8 @@ def judge(
         missing.append(f"not all of its input is read: {mark.why}")
     missing += [held] if held else []
     if not missing:
-        return "closed", None if row["accepted"] or row["joined"] else "no event of this date was ever accepted"
+        empty = None if row["accepted"] or row["joined"] else "no event of this date was ever accepted"
+        return "closed", f"{order.forced}: {empty or 'nothing was missing'}" if order.forced else empty
     if order.forced:
         return "closed", f"{order.forced}: {'; '.join(missing)}"
     return "open", "; ".join(missing)

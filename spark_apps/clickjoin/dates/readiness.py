@@ -131,7 +131,10 @@ def _at_rest(pipeline: Pipeline, delta: DeltaReader, stream: str, now: float, to
     if newest is None:
         return Watermark(None, f"{stream}: has given no event yet")
     at = newest.astimezone(UTC) - disorder
-    rests = f"at rest once nothing came for {pipeline.close.idle_timeout:g} s (close.idle_timeout)"
+    rested = datetime.fromtimestamp(touched + pipeline.close.idle_timeout, UTC)
+    rests = (
+        f"at rest once nothing came for {pipeline.close.idle_timeout:g} s (close.idle_timeout), at {rested:%H:%M} UTC"
+    )
     why = f"{stream}: all read, its newest event is of {newest.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC; {rests}"
     return Watermark(at, why)
 
@@ -164,16 +167,20 @@ def held_by(pipeline: Pipeline, delta: DeltaReader, day: Day, rows: Sequence[Map
     may, own = pipeline.close.pending, [row for row in rows if day.low <= row["event_time"] < day.high]
     if not own or may == "allow":
         return ""
-    ids = sorted({row["event_id"] for row in own})
+    ids, share = sorted({row["event_id"] for row in own}), ""
     if isinstance(may, float):
         counts = {name: by_date.count(delta, name).get(str(day), 0) for name in by_date.PLACES}
-        if counts["pending"] + counts["unjoinable"] <= may * sum(counts.values()):
+        unmatched, whole = counts["pending"] + counts["unjoinable"], sum(counts.values())
+        if unmatched <= may * whole:
             return ""
+        share = (
+            f"; {unmatched:,} of {whole:,} ({unmatched / max(whole, 1):.2%}) have none, close.pending allows {may:.2%}"
+        )
     named = f"{', '.join(ids[:_NAMED])}{' …' if len(ids) > _NAMED else ''}"
     until = max(_given_up(pipeline.retry, row) for row in own)
     return (
         f"{len(ids)} of its events wait for their primary event ({named}), until the last is given up at about "
-        f"{until:%Y-%m-%d %H:%M} UTC"
+        f"{until:%Y-%m-%d %H:%M} UTC{share}"
     )
 
 
