@@ -197,7 +197,7 @@ class Bench:
         """All rows of all tables."""
         return {table.name: self.rows(table.name) for table in ALL}
 
-    def accounts(self) -> dict[str, int | bool]:
+    def accounts(self) -> dict[str, Any]:
         """The sums, without zeros."""
         since = kept_since(self.pipeline, self.engine.lake, datetime.fromtimestamp(self.clock.now, UTC))
         found = account(self.engine.lake, replicas(self.engine.lake.delta), since, self.pipeline.repeats).to_dict()

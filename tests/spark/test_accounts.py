@@ -59,6 +59,7 @@ def faults(bench: Bench) -> tuple[Any, ...]:
 def test_a_removed_row(bench: Bench, tables: Any) -> None:
     tables("joined").delete(f"event_id = '{click('a', 1, Q)['event_id']}'")
     assert faults(bench) == (1, 0, False)
+    assert (bench.accounts()["wrong_from"], bench.accounts()["wrong_to"]) == ("2026-03-01", "2026-03-02")
 
 
 def test_a_doubled_row(bench: Bench, tables: Any) -> None:

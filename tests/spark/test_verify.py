@@ -23,7 +23,9 @@ def test_a_healthy_lake(healthy: Bench) -> None:
     for replica in ("main", "west"):
         report = verify(healthy, replica)
         assert (found(report), report.ok, report.notes) == ({}, True, ())
-        assert re.fullmatch(r"15 ids and [1-9][\d,]* bytes of input checked: no fault", report.verdict)
+        assert re.fullmatch(
+            r"15 ids since 2026-0\d-\d\d \d\d:\d\d and [1-9][\d,]* bytes of input checked: no fault", report.verdict
+        )
     noted = {count.kind: count.count for count in report.counts if not count.fault}
     assert noted == {"late_repeat": 0, "claimed_elsewhere": 1, "in_flight": 0, "forgotten": 0, "unproven": 0}
     assert {count.kind: count.checked for count in report.counts}["lost"] == 15
@@ -206,3 +208,25 @@ def test_all_that_is_kept_is_covered_once_a_day(make: Any) -> None:
     assert found(verify(bench, repair=True)) == {"claim_without_output": 1}  # what is left is looked for at once
     bench.clock.now += 60
     assert verify(bench).span.low > oldest
+
+
+def test_an_older_row_that_is_gone_is_looked_for(make: Any) -> None:
+    """Whoever names no range has all looked at where the sums do not agree; else it is said what was not."""
+    bench: Bench = make()
+    bench.queries(query("q"))
+    bench.clicks(click("a", 1, query("q")), click("b", 2, query("q")))
+    bench.join()
+
+    def job(**given: Any) -> dict[str, Any]:
+        return checking.verify(bench.spark, bench.pipeline, "main", [].append, **given)
+
+    assert job()["ids"] == 2
+    newest = job()
+    assert (newest["ids"], "; older events were verified at " in newest["verdict"]) == (0, True)
+    assert newest["verdict"].endswith("; all: --from 2026-03-01")
+    Hand(bench).delete("joined", "a")
+    done = job(repair=True)
+    assert (done["ids"], done["repaired"]) == (2, {"claim_without_output": 1})
+    assert done["verdict"].endswith("1 event is dispatched again: the running join, or `clickjoin drain`, joins it")
+    bench.retry(after=5)
+    assert len(bench.rows("joined")) == 2

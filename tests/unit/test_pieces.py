@@ -20,7 +20,7 @@ from clickjoin.sources.completeness import Evidence
 from clickjoin.sources.files.completeness import misfits, rewritten
 from clickjoin.sources.files.state import FileSplit
 from clickjoin.verification import records as of_batches
-from clickjoin.verification.findings import Count, Report
+from clickjoin.verification.findings import Count, Older, Report
 from clickjoin.verification.records import planned_splits
 from clickjoin.verification.snapshot import Journals
 from tests.unit.sources_bench import Feed, age, events, spec
@@ -72,14 +72,30 @@ def test_in_flight() -> None:
     assert text("a\\'b") == r"'a\\\'b'"
 
 
+AGAIN = "3 events are dispatched again: the running join, or `clickjoin drain`, joins them"
+
+
+def test_a_report_says_what_was_looked_at() -> None:
+    counts = (Count("lost", 0, 10), Count("output_without_claim", 1, 10))
+    report = Report("main/1", NOON, Span(NOON - timedelta(hours=2), NOON - timedelta(hours=1)), counts)
+    fixed = report.repaired({"output_without_claim": 1})
+    part = "10 ids since 2026-03-01 10:00 until 2026-03-01 11:00 and 0 bytes of input checked"
+    assert fixed.verdict == f"{part}: no fault left; repaired 1"  # its row was there all the time
+    rest = "; older events were verified at 2026-03-01 11:30; all: --from 2026-02-25"
+    older = Older(NOON - timedelta(minutes=30), NOON - timedelta(days=4))
+    assert replace(fixed, older=older).verdict == fixed.verdict + rest
+    assert replace(report, older=older).verdict == f"faults left: 1 output_without_claim{rest}"
+
+
 def test_a_report() -> None:
     counts = (Count("lost", 3, 10), Count("doubled", 1, 10), Count("elsewhere", 4, 10, fault=False))
     report = Report("main/1", NOON, Span(NOON, NOON + timedelta(hours=1)), counts, 1.23456)
     assert (report.ok, report.verdict) == (False, "faults left: 3 lost, 1 doubled")
     fixed = report.repaired({"lost": 3})
-    assert (fixed.ok, fixed.verdict) == (False, "faults left: 1 doubled; repaired 3")
+    assert (fixed.ok, fixed.verdict) == (False, f"faults left: 1 doubled; repaired 3; {AGAIN}")
     whole = fixed.repaired({"lost": 3, "doubled": 1})
-    assert (whole.ok, whole.verdict) == (True, "10 ids and 0 bytes of input checked: no fault left; repaired 4")
+    part = "10 ids since 2026-03-01 12:00 and 0 bytes of input checked"
+    assert (whole.ok, whole.verdict) == (True, f"{part}: no fault left; repaired 4; {AGAIN}")
     assert [row["repaired"] for row in whole.rows()] == [3, 1, 0]
     assert whole.to_dict()["counted"] == {"elsewhere": 4}
     assert whole.to_dict()["seconds"] == 1.235

@@ -12,7 +12,9 @@ import pytest
 from deltalake import write_deltalake
 
 from clickjoin.config import Pipeline
+from clickjoin.dispatcher.journal import Journal
 from clickjoin.engines.arrow import ArrowTables
+from clickjoin.model.batch_plan import BatchPlan
 from clickjoin.model.ids import MICROS, bucket_of
 from clickjoin.report.explain import explain
 from clickjoin.report.status import replicas, status
@@ -162,6 +164,22 @@ def test_states(
     assert remedy in found["remedy"]
     assert bool(found["remedy"]) == bool(remedy)
     assert [step["table"] for step in found["history"]].count("foreign") == tables.count("foreign")
+
+
+@pytest.mark.parametrize(("state", "gone"), [("registry", "gone from `joined`"), ("foreign", "in no table")])
+def test_explain_says_that_a_settled_row_is_gone(delta: ArrowTables, tmp_path: Path, state: str, gone: str) -> None:
+    journal = Journal(delta, "p", "main", "join")
+    for number in (1, 2):
+        journal.plan(BatchPlan("p", "main", "join", number, 0, snapshot=True), NOON)
+        if number == 1:
+            journal.settle(number, {}, NOON)
+    for host, batch in (("c", 1), ("d", 2)):
+        delta.append("foreign", [identity(host, 5) | CLICK | {"batch": batch}])
+        if state == "registry":
+            delta.append("registry", [identity(host, 5) | {"shard": 1, "token": f"p/main/join/{batch}"}])
+    said = f"Its row is {gone}: `clickjoin verify --repair --from 2026-01-01 --to 2026-01-02`"
+    assert explain(pipeline(tmp_path), delta, name("c", 5))["remedy"] == said
+    assert "under way, or must be run again" in explain(pipeline(tmp_path), delta, name("d", 5))["remedy"]
 
 
 def test_explain_looks_into_quarantine(delta: ArrowTables, tmp_path: Path) -> None:

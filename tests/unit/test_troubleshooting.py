@@ -127,6 +127,12 @@ def test_rows_that_are_gone(run: Run, shop: Path) -> None:
     code, out, err = run("drain", "-c", shop)
     assert code == 1
     seen("agree no", out + err, "drain ends")
+    dates = "--from 2025-03-01 --to 2025-03-02"
+    seen("ids are in no table", out, "drain ends")
+    assert f"17 ids are in no table: run `clickjoin verify --repair {dates}`" in out
+    gone = run("explain", "c20", "-c", shop)[1]
+    seen("Its row is gone from …", gone, "A row is missing")
+    assert f"`clickjoin verify --repair {dates}`" in gone
 
 
 def test_a_condition_that_matches_nothing(run: Run, shop: Path) -> None:

@@ -129,7 +129,7 @@ def waiting(found: dict[str, Any]) -> Iterator[str]:
 def _sums(found: dict[str, Any]) -> str:
     """Whether a drain's sums agree, and what was counted."""
     if not found["ok"]:
-        return "something is wrong: see above"
+        return _wrong(found.get("accounts", {"agree": True}))
     if "accounts" not in found:
         return "nothing was counted (--no-check)"
     from clickjoin.report.accounts import OUTCOMES  # with Spark, which whoever has counted has loaded
@@ -137,6 +137,23 @@ def _sums(found: dict[str, Any]) -> str:
     counts = found["accounts"]
     parts = [f"{counts[name]:,} {name}" for name in OUTCOMES if counts[name]]
     return f"the sums agree: {counts['accepted']:,} ids accepted = {' + '.join(parts) or '0'}; none lost, none twice"
+
+
+def _wrong(counts: dict[str, Any]) -> str:
+    """What to do where a drain's sums do not agree; else its problems stand above."""
+    if counts["agree"]:
+        return "something is wrong: see above"
+    dates = f"--from {counts['wrong_from']} --to {counts['wrong_to']}"
+    lost, doubled = (_ids(counts[name]) for name in ("lost", "doubled"))
+    found = [f"{lost} in no table: run `clickjoin verify --repair {dates}`, then drain again"] if counts["lost"] else []
+    found += (
+        [f"{doubled} twice, or without a record: `clickjoin verify {dates}` names them"] if counts["doubled"] else []
+    )
+    return f"something is wrong: see above; {'; '.join(found)}"
+
+
+def _ids(count: int) -> str:
+    return "1 id is" if count == 1 else f"{count:,} ids are"
 
 
 def _closed(found: dict[str, Any]) -> str:

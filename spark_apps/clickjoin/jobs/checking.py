@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from clickjoin import quality as suites
@@ -12,6 +13,8 @@ from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import parse_moment
 from clickjoin.processing.check import check as check_sums
 from clickjoin.processing.tables import folder
+from clickjoin.report.accounts import account, is_small, kept_since
+from clickjoin.report.status import replicas
 from clickjoin.verification.verify import Verifier, Wanted
 
 if TYPE_CHECKING:
@@ -37,8 +40,21 @@ def verify(
         repair=pipeline.verify.repair if repair is None else repair,
         remove_doubles=remove_doubles,
     )
-    found = Verifier(Engine(spark, pipeline, replica, agreeing=False), report).verify(wanted).to_dict()
+    engine = Engine(spark, pipeline, replica, agreeing=False)
+    found = Verifier(engine, report, oldest_wrong=lambda: _oldest_wrong(engine, bool(repair))).verify(wanted).to_dict()
     return found | _of_processing(pipeline, found, report)
+
+
+def _oldest_wrong(engine: Engine, asked: bool) -> datetime | None:
+    """The time of the oldest event for which the sums do not agree.
+
+    Of a lake that this process cannot count by itself only where a repair was `asked` for: that takes Spark a while.
+    """
+    lake, pipeline = engine.lake, engine.pipeline
+    if not (asked or is_small(lake.delta)):
+        return None
+    since = kept_since(pipeline, lake, datetime.fromtimestamp(engine.clock(), UTC))
+    return account(lake, replicas(lake.delta), since, pipeline.repeats).wrong_from
 
 
 def _of_processing(pipeline: Pipeline, found: dict[str, Any], report: Reporter) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from clickjoin.kernel.arrays import bool_array, to_numpy
 from clickjoin.kernel.event_key import found_among, micros
 from clickjoin.lake.maintenance import newest
 from clickjoin.model.extent import timestamp
-from clickjoin.model.ids import EVENT_KEY, MICROS, micros_of
+from clickjoin.model.ids import EVENT_KEY, MICROS, micros_of, moment
 from clickjoin.retry.pending import waiting, waiting_rows
 from clickjoin.verification.id_places import with_era
 
@@ -42,6 +42,7 @@ class Accounts:
     foreign_records = accepted + repeats + foreign_quarantined, and accepted = joined + filtered + unjoinable +
     forgotten + expired + pending, hold unless `lost` or `doubled` is above zero. `doubled` are ids of two output rows,
     or of one and no record; `collected` such of one row whose record GC may have dropped, by `retention.foreign`.
+    `wrong_from`, `wrong_to`: times of the oldest and the newest of those that are lost or doubled.
     """
 
     primary_records: int
@@ -61,6 +62,8 @@ class Accounts:
     lost: int
     doubled: int
     collected: int
+    wrong_from: datetime | None = None
+    wrong_to: datetime | None = None
 
     @property
     def agree(self) -> bool:
@@ -68,9 +71,12 @@ class Accounts:
         outcomes = sum(getattr(self, name) for name in OUTCOMES)
         return not self.lost and not self.doubled and outcomes == self.accepted
 
-    def to_dict(self) -> dict[str, int | bool]:
-        """All counts, and whether they agree."""
-        return {**asdict(self), "agree": self.agree}
+    def to_dict(self) -> dict[str, Any]:
+        """All counts, and whether they agree; of times the date, and the one after, as `verify` takes them."""
+        counts = {**asdict(self), "agree": self.agree}
+        low, high = counts.pop("wrong_from"), counts.pop("wrong_to")
+        dates = {"wrong_from": f"{low:%Y-%m-%d}", "wrong_to": f"{high + timedelta(days=1):%Y-%m-%d}"} if low else {}
+        return counts | dates
 
 
 def kept_since(pipeline: Pipeline, lake: SparkReader, now: datetime) -> datetime:
@@ -85,7 +91,7 @@ def account(lake: SparkReader, replicas: list[str], since: datetime, repeats: fl
     `since`: see kept_since. `repeats` (seconds; Pipeline.repeats): where above 0 an id alone names an event, and is
     another one's as far from it.
     """
-    if _is_small(lake.delta, ("primary", "foreign", *OUTCOMES, "quarantine")):
+    if is_small(lake.delta):
         bad, (ids, rows) = _quarantined_here(lake.delta), _primary_events_here(lake.delta)
         counts = _foreign_events_here(lake.delta, replicas, OUTCOMES, since, repeats)
     else:
@@ -115,21 +121,26 @@ def _primary_events(lake: SparkReader) -> tuple[int, int]:
     return row["ids"], row["n"] or 0
 
 
-def _foreign_events(lake: SparkReader, replicas: list[str], since: datetime, repeats: float) -> dict[str, int]:
+def _foreign_events(lake: SparkReader, replicas: list[str], since: datetime, repeats: float) -> dict[str, Any]:
     kept = f"event_time >= {timestamp(since)}"
+    lost, doubled = "landed AND outcome IS NULL", f"outputs > 1 OR (outputs > 0 AND NOT landed AND {kept})"
+    wrong = F.when(F.expr(f"({lost}) OR {doubled}"), F.col("event_time"))
     row = (
         _events(lake, replicas, repeats)
         .agg(
             F.count_if("landed").alias("accepted"),
             F.coalesce(F.sum("records"), F.lit(0)).alias("records"),
             *[F.count_if(F.expr(f"landed AND outcome = '{name}'")).alias(name) for name in OUTCOMES],
-            F.count_if(F.expr("landed AND outcome IS NULL")).alias("lost"),
-            F.count_if(F.expr(f"outputs > 1 OR (outputs > 0 AND NOT landed AND {kept})")).alias("doubled"),
+            F.count_if(F.expr(lost)).alias("lost"),
+            F.count_if(F.expr(doubled)).alias("doubled"),
             F.count_if(F.expr(f"outputs = 1 AND NOT landed AND NOT ({kept})")).alias("collected"),
+            F.unix_micros(F.min(wrong)).alias("wrong_from"),
+            F.unix_micros(F.max(wrong)).alias("wrong_to"),
         )
         .collect()[0]
     )
-    return dict(row.asDict())
+    times = {name: None if row[name] is None else moment(row[name]) for name in ("wrong_from", "wrong_to")}
+    return row.asDict() | times
 
 
 def _events(lake: SparkReader, replicas: list[str], repeats: float) -> DataFrame:
@@ -164,8 +175,8 @@ _KEY = list(EVENT_KEY)
 MOST_ROWS = 5_000_000  # of all tables together: some hundred bytes each, for seconds
 
 
-def _is_small(delta: DeltaReader, tables: Sequence[str]) -> bool:
-    """Whether some tables hold so few rows that this process counts them."""
+def is_small(delta: DeltaReader, tables: Sequence[str] = ("primary", "foreign", *OUTCOMES, "quarantine")) -> bool:
+    """Whether some tables, by default all that is counted, hold so few rows that this process counts them."""
     return sum(delta.rows(name) for name in tables) <= MOST_ROWS
 
 
@@ -185,21 +196,26 @@ def _primary_events_here(delta: DeltaReader) -> tuple[int, int]:
 
 def _foreign_events_here(
     delta: DeltaReader, replicas: Sequence[str], outcomes: Sequence[str], since: datetime, repeats: float
-) -> dict[str, int]:
-    """Counts as accounts.account has them: accepted, records, one for each outcome, lost, doubled, collected."""
+) -> dict[str, Any]:
+    """As accounts.account has them: accepted, records, each outcome, lost, doubled, collected, wrong_from, wrong_to."""
     ids = _by_id(_places(delta, replicas, outcomes), outcomes, repeats)
     records, outputs = (to_numpy(ids[f"{name}_sum"]) for name in ("records", "outputs"))
-    kept = to_numpy(ids["event_time_max"].cast(pa.int64())) >= micros_of(since)
+    times = to_numpy(ids["event_time_max"].cast(pa.int64()))
+    kept = times >= micros_of(since)
     landed, left = records > 0, np.ones(ids.num_rows, np.bool_)
-    counts = {"accepted": int(landed.sum()), "records": int(records.sum())}
+    counts: dict[str, Any] = {"accepted": int(landed.sum()), "records": int(records.sum())}
     for name in outcomes:  # the first that holds
         there = to_numpy(ids[f"{name}_sum"]) > 0
         counts[name] = int((landed & left & there).sum())
         left &= ~there
+    lost, doubled = landed & left, (outputs > 1) | ((outputs > 0) & ~landed & kept)
+    wrong = times[lost | doubled]
     return counts | {
-        "lost": int((landed & left).sum()),
-        "doubled": int(((outputs > 1) | ((outputs > 0) & ~landed & kept)).sum()),
+        "lost": int(lost.sum()),
+        "doubled": int(doubled.sum()),
         "collected": int(((outputs == 1) & ~landed & ~kept).sum()),
+        "wrong_from": moment(int(wrong.min())) if len(wrong) else None,
+        "wrong_to": moment(int(wrong.max())) if len(wrong) else None,
     }
 
 
@@ -289,7 +305,7 @@ def distinct(lake: SparkReader, batches: Batches) -> Distinct:
     sequences = [sequence for sequence in batches.spans if sequence in _TABLES]
     if not sequences:
         return Distinct(0, 0)
-    if _is_small(lake.delta, sorted(set(_TABLES.values()))):
+    if is_small(lake.delta, sorted(set(_TABLES.values()))):
         return _batches_here(lake.delta, batches, sequences)
     parts = [_taken_up(lake, batches, sequence) for sequence in sequences]
     whole = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
 from clickjoin.model.places import JOINED, output_of
 from clickjoin.model.where import in_words
@@ -37,7 +38,7 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
     history = history or _quarantined(pipeline, delta, event_id)
     tables = {step["table"] for step in history}
     state = _state(tables, history)
-    remedy = _REMEDIES.get(state, "")
+    remedy = _gone(pipeline, delta, event_id, history, state) or _REMEDIES.get(state, "")
     if state == "unknown":
         remedy += _passed_over(pipeline)
     if state in _WAITS:
@@ -85,10 +86,32 @@ _REMEDIES = {
 }
 
 
+_OUTPUTS = ("joined", "filtered", "unjoinable")
+
+
+def _gone(pipeline: Pipeline, delta: DeltaReader, event_id: str, history: list[dict[str, Any]], state: str) -> str:
+    """What brings back the row of an event whose batch is settled; nothing unless it is in none of the tables."""
+    if state not in ("claimed", "landed"):
+        return ""
+    own = next(step for step in history if step["table"] == ("registry" if state == "claimed" else "foreign"))
+    landed = f"{pipeline.pipeline}/{own.get('replica')}/join/{own.get('batch', '')}"
+    token = own.get("token", "") if state == "claimed" else landed
+    known = re.fullmatch(rf"({re.escape(pipeline.pipeline)})/([^/]+)/([^/]+)/(\d+)", token)
+    settled = known and JournalReader(delta, *known.groups()[:3]).settled() >= int(known[4])
+    # Looked at once more: it may have been settled meanwhile.
+    again = _OUTPUTS if state == "claimed" else (*_OUTPUTS, "pending", "registry", "expired")
+    if not settled or any(_steps(pipeline, delta, table, event_id) for table in again):
+        return ""
+    day = datetime.fromisoformat(own["event_time"]).date()
+    table = own.get("outcome", JOINED)
+    gone = f"gone from `{output_of(delta.root) if table == JOINED else table}`" if state == "claimed" else "in no table"
+    return f"Its row is {gone}: `clickjoin verify --repair --from {day} --to {day + timedelta(days=1)}`"
+
+
 def _state(tables: set[str], history: list[dict[str, Any]]) -> str:
     if "forgotten" in tables:
         return "forgotten"
-    for name in ("joined", "filtered", "unjoinable", "expired"):
+    for name in (*_OUTPUTS, "expired"):
         if name in tables:
             return name
     if "registry" in tables:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from clickjoin.model.extent import timestamp
 from clickjoin.model.span import Span
@@ -44,7 +44,8 @@ RECORDS = (UNREAD, OVERREAD)
 TWO_TIMES = "two_times"
 WRONG_PICK, LATE_TOUCH = "wrong_pick", "late_touch"  # of joins by a key and time
 NOT_FORGOTTEN = "not_forgotten"  # rows that hold a record of a forgotten event
-REPAIRABLE = ("lost", "claim_without_output", "output_without_claim", "doubled", "forgotten_without_claim")
+AGAIN = ("lost", "claim_without_output")  # whose events a repair dispatches again
+REPAIRABLE = (*AGAIN, "output_without_claim", "doubled", "forgotten_without_claim")
 
 
 def faults_sql() -> str:
@@ -86,12 +87,19 @@ class Count:
         return max(self.count - self.repaired, 0) if self.fault else 0
 
 
+class Older(NamedTuple):
+    """When events from before a range were `verified` last, and of when the `oldest` is that is kept."""
+
+    verified: datetime
+    oldest: datetime
+
+
 @dataclass(frozen=True)
 class Report:
     """One verification.
 
     `seconds`: how long it took; `notes`: what was done and what could not be checked; `cut`: whether there was more to
-    repair than one run does.
+    repair than one run does; `older`: events that were not looked at, though no range was given.
     """
 
     run: str
@@ -101,6 +109,7 @@ class Report:
     seconds: float = 0.0
     notes: tuple[str, ...] = field(default=())
     cut: bool = False
+    older: Older | None = None
 
     @property
     def ok(self) -> bool:
@@ -114,13 +123,30 @@ class Report:
         fixed = sum(count.repaired for count in self.counts)
         first = f"faults left: {', '.join(left)}" if left else f"{self._checked}: no fault{' left' if fixed else ''}"
         rest = "; run `clickjoin verify --repair` again for the rest" if left and self.cut else ""
-        return f"{first}; repaired {fixed}{rest}" if fixed else first
+        done = f"{first}; repaired {fixed}{rest}" if fixed else first
+        return f"{done}{self._again}{self._rest}"
+
+    @property
+    def _again(self) -> str:
+        """Who joins what a repair has made pending."""
+        events = sum(count.repaired for count in self.counts if count.kind in AGAIN)
+        said, them = ("1 event is", "it") if events == 1 else (f"{events:,} events are", "them")
+        return f"; {said} dispatched again: the running join, or `clickjoin drain`, joins {them}" if events else ""
+
+    @property
+    def _rest(self) -> str:
+        if self.older is None:
+            return ""
+        verified, oldest = self.older
+        return f"; older events were verified at {verified:%Y-%m-%d %H:%M}; all: --from {oldest:%Y-%m-%d}"
 
     @property
     def _checked(self) -> str:
+        until = f" until {self.span.high:%Y-%m-%d %H:%M}" if self.span.high <= self.at else ""
         ids = max((count.checked for count in self.counts if count.kind in FAULTS), default=0)
         read = max((count.checked for count in self.counts if count.kind in RECORDS), default=0)
-        return f"{ids:,} ids and {read:,} bytes of input checked"
+        part = f"since {self.span.low:%Y-%m-%d %H:%M}{until}"
+        return f"{ids:,} ids {part} and {read:,} bytes of input checked"
 
     def repaired(self, done: Mapping[str, int]) -> Report:
         """The same, with what was repaired by kind."""

@@ -29,7 +29,7 @@ from clickjoin.registry.shards import load_timeline
 from clickjoin.schemas import FINDINGS, REGISTRY
 from clickjoin.spark.rows import first_of_key
 from clickjoin.verification.duplicates import remove
-from clickjoin.verification.findings import FAULTS
+from clickjoin.verification.findings import AGAIN, FAULTS
 from clickjoin.verification.id_places import output_rows
 from clickjoin.verification.reland import reland, seal
 from clickjoin.verification.snapshot import Journals, Reading, part, planned_now, settled_now
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from clickjoin.sources.port import Source
 
 
-_AGAIN, _CLAIM, _REMOVE = ("lost", "claim_without_output"), ("output_without_claim",), ("doubled",)
+_CLAIM, _REMOVE = ("output_without_claim",), ("doubled",)
 _FORGOTTEN = ("forgotten_without_claim",)
 _NO_RECORD = "its record is not in table `foreign` any more"
 _ON_REQUEST = "the rows too many are taken out only on request (--remove-doubles)"
@@ -55,9 +55,9 @@ _BY_HAND = "nothing that a program should decide: see docs/verification.md"
 def prescribe(pipeline: Pipeline, reading: Reading, rows: DataFrame, remove_doubles: bool) -> DataFrame:
     """Rows of `findings`, without run and at. Columns in: kind, event_id, event_time, shard."""
     rows = rows.withColumn("bucket", F.expr(bucket_sql("event_time", int(pipeline.registry.bucket))))
-    rest = [kind for kind in FAULTS if kind not in (*_AGAIN, *_CLAIM, *_REMOVE, *_FORGOTTEN)]
+    rest = [kind for kind in FAULTS if kind not in (*AGAIN, *_CLAIM, *_REMOVE, *_FORGOTTEN)]
     parts = [
-        _again(reading, rows.where(F.col("kind").isin(*_AGAIN))),
+        _again(reading, rows.where(F.col("kind").isin(*AGAIN))),
         _claim(reading, rows.where(F.col("kind").isin(*_CLAIM))),
         _claim_forgotten(pipeline, rows.where(F.col("kind").isin(*_FORGOTTEN))),
         _plain(rows.where(F.col("kind").isin(*_REMOVE)), "remove" if remove_doubles else None, _ON_REQUEST),

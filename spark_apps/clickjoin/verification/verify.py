@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -26,7 +26,7 @@ from clickjoin.model.span import Span
 from clickjoin.model.txn import Txn
 from clickjoin.schemas import QUARANTINE
 from clickjoin.verification import id_places, picks, records
-from clickjoin.verification.damage import Damage, examine, settle, whole_logs
+from clickjoin.verification.damage import Damage, Logs, examine, settle, whole_logs
 from clickjoin.verification.findings import (
     FAULTS,
     NOT_FORGOTTEN,
@@ -35,6 +35,7 @@ from clickjoin.verification.findings import (
     SAMPLES,
     TWO_TIMES,
     Count,
+    Older,
     Report,
     left_over,
     sample,
@@ -57,7 +58,8 @@ _LOOK_SECONDS = 0.5
 class Wanted:
     """What a verification does, and what to repair.
 
-    The range of event time, by default: verify.window until now, or all that is kept where that is due.
+    The range of event time, by default: verify.window until now, or all that is kept where that is due, or where
+    something is wrong with an older event.
     """
 
     since: datetime | None = None
@@ -70,6 +72,11 @@ class Wanted:
         if self.remove_doubles and not self.repair:
             raise ConfigError("doubled rows are only moved by a repair", remedy="Add --repair, or leave the other out")
 
+    @property
+    def is_open(self) -> bool:
+        """Whether no range was given."""
+        return self.since is None and self.until is None
+
     def span(self, pipeline: Pipeline, now: datetime) -> Span:
         """The range. Events may be ahead of the clock by limits.max_skew."""
         if self.since and self.until and self.until <= self.since:
@@ -78,10 +85,25 @@ class Wanted:
         return Span(self.since or min(now, until) - timedelta(seconds=pipeline.verify.window), until)
 
 
-class Verifier:
-    """Verifies and repairs a pipeline, for an engine's replica. `patience`: seconds for batches in flight."""
+def _unknown() -> datetime | None:
+    return None
 
-    def __init__(self, engine: Engine, report_line: Reporter, *, patience: float = PATIENCE) -> None:
+
+class Verifier:
+    """Verifies and repairs a pipeline, for an engine's replica.
+
+    `patience`: seconds for batches in flight. `oldest_wrong`: counts, and gives the time of the oldest event that is
+    in no table, or in too many, as far as that is known.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        report_line: Reporter,
+        *,
+        patience: float = PATIENCE,
+        oldest_wrong: Callable[[], datetime | None] = _unknown,
+    ) -> None:
         self._settle_stranded = partial(settle_stranded, engine, report_line)
         self._lake, self._pipeline, self._replica, self._report_line = (
             engine.lake,
@@ -90,6 +112,7 @@ class Verifier:
             report_line,
         )
         self._sources, self._clock, self._patience = engine.sources, engine.clock, patience
+        self._oldest_wrong = oldest_wrong
         self._findings = f"{engine.pipeline.pipeline}/{engine.replica}/findings"
         self._recovery = Recovery(engine.lake, engine.pipeline, engine.replica, report_line, engine.clock)
 
@@ -101,32 +124,40 @@ class Verifier:
         last = delta.latest_txn_version("findings", self._findings)
         micros = max(int(self._clock() * MICROS), last + 1)
         now = moment(micros)
-        span = wanted.span(self._pipeline, now)
-        if wanted.since is None and wanted.until is None:
-            span = self._whole_if_due(span, now)
-        damage = examine(delta, logs, span.low)
-        if damage:  # it may be of any time
-            span = whole(delta, span)
+        span, older, damage = self._range(wanted, now, logs)
         self._recovery.resume()
         with sized(self._lake, self._pipeline, span), self._lake.without(damage.files):
             report = self._repaired(span, micros, damage, wanted)
-        report = replace(report, seconds=time.perf_counter() - begun)
+        report = replace(report, seconds=time.perf_counter() - begun, older=older)
         self._lake.delta.append("verification", report.rows())
         for name in ("verification", "findings"):
             self._lake.delta.drop_before(name, "at", report.at - timedelta(seconds=self._pipeline.retention.metrics))
         self._report_line(f"{report.verdict} ({report.seconds:.1f} s)")
         return report
 
-    def _whole_if_due(self, span: Span, now: datetime) -> Span:
-        """A range, or all that is kept: where no run of verify.full_every covered that, or the newest left faults."""
+    def _range(self, wanted: Wanted, now: datetime, logs: Logs) -> tuple[Span, Older | None, Damage]:
+        """What to look at, what of older events then remains, and the damage: that may be of any time."""
+        delta, span = self._lake.delta, wanted.span(self._pipeline, now)
+        older = self._older(span, now) if wanted.is_open else None
+        if wanted.is_open and not older:
+            span = whole(delta, span)
+        damage = examine(delta, logs, span.low)
+        wrong = self._oldest_wrong() if older and not damage else None
+        if wrong and wrong < span.low:
+            older, span = None, whole(delta, span)
+            damage = examine(delta, logs, span.low)
+        return (whole(delta, span), None, damage) if damage else (span, older, damage)
+
+    def _older(self, span: Span, now: datetime) -> Older | None:
+        """Events before a range; None unless a run of verify.full_every covered all, and the newest left no fault."""
         wide = whole(self._lake.delta, span)
         key = [("at", ">", now - timedelta(seconds=self._pipeline.verify.full_every)), ("at", "<=", now)]
         columns = ["at", "from_time", "to_time", "fault", "count", "repaired"]
         rows = self._lake.delta.read("verification", key, columns).to_pylist()
         full = [row for row in rows if row["from_time"] <= wide.low and row["to_time"] >= row["at"]]
         newest = max((row["at"] for row in full), default=None)
-        is_done = newest is not None and not any(row["at"] == newest and left_over(row) for row in full)
-        return span if is_done else wide
+        is_done = not any(row["at"] == newest and left_over(row) for row in full)
+        return Older(newest, wide.low) if newest and is_done and wide.low < span.low else None
 
     def _repaired(self, span: Span, micros: int, damage: Damage, wanted: Wanted) -> Report:
         """Look, and repair what was asked for: records first, for ids hang on them; then ids, then the tables."""
