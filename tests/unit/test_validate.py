@@ -309,6 +309,19 @@ def test_events_that_can_never_join(
     assert all(word in problem for word in words), problem
 
 
+@pytest.mark.parametrize(("minutes", "quickest", "hours"), [(60, 1, 1), (330, 20, 5.5), (-60, 1, 0), (45, 1, 0)])
+def test_a_zone_that_is_wrong(logs: Path, minutes: int, quickest: int, hours: float) -> None:
+    """Clicks come up to half an hour after their queries, whose clock is so many minutes ahead."""
+    at = 1_772_366_400
+    queries = [{"id": f"q{n}", "at": at + n + 60 * minutes} for n in range(100)]
+    clicks = [{"id": f"c{n}", "q": f"q{n}", "at": at + n + quickest + 18 * n} for n in range(100)]
+    for name, rows in (("queries", queries), ("clicks", clicks)):
+        (logs / name / "0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (problem,) = validate(timed(logs, {"lookback": "1m"})).problems
+    assert (f"the primary events lie about {hours} h after their clicks: the `zone`" in problem) == bool(hours)
+    assert ("its own time is" in problem) == (not hours)
+
+
 def _with_time(name: str) -> str:
     head, _, micros = name.rpartition(":")
     return f"{head}:{1_600_000_000_000_000 + int(micros)}" if head else name

@@ -28,6 +28,7 @@ from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import MICROS, moment
 from clickjoin.model.split import Budget, Problem
 from clickjoin.model.where import in_words
+from clickjoin.model.zones import apart
 from clickjoin.processing.loading import load_processor
 from clickjoin.registry.shards import require_same
 from clickjoin.report.placeholders import placeholders
@@ -297,7 +298,9 @@ def match(primary: Sample, foreign: Sample, around: Around | None, *, whole: boo
             times[name].add(key.event_time)
     each = [_finds(key, times, around) for key in foreign.keys]
     found = sum(count > 0 for count in each)
-    problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, around)
+    problem = "" if found else _of_zone(foreign.keys, times, around, fewest=1 if whole else FEWEST)
+    if not found and not problem and whole:
+        problem = _why_none(foreign.keys, primary.keys, times, around)
     several = 0 if by_key else sum(count > 1 for count in each)
     return Matches(len(foreign.keys), found, len(primary.keys), problem, several)
 
@@ -308,6 +311,20 @@ def _finds(key: Key, times: Mapping[str, set[int]], around: Around | None) -> in
     if around is None:
         return int(key.primary_time in there)
     return sum(key.event_time - around.back <= at <= key.event_time + around.ahead for at in there)
+
+
+def _of_zone(foreign: tuple[Key, ...], times: Mapping[str, set[int]], around: Around | None, fewest: int) -> str:
+    """That ids agree and primary events lie whole or half hours after their clicks, if at least so many do."""
+    known = [(key.event_time, times[key.primary_id or ""]) for key in foreign if key.primary_id in times]
+    gaps = [(min(there, key=lambda at: abs(at - own)) - own) / MICROS for own, there in known if around]
+    if len(gaps) < fewest or not (hours := apart(gaps)):
+        return ""
+    field, what = ("match.within", "keys") if around and around.pick else ("primary_time", "ids")
+    return (
+        f"foreign.{field}: none of {len(foreign):,} foreign events finds its primary event, although {what} agree of "
+        f"{len(gaps):,}: the primary events lie about {hours:g} h after their clicks: the `zone` of one stream is "
+        "probably wrong"
+    )
 
 
 def _why_none(
