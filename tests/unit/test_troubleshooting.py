@@ -150,13 +150,17 @@ def test_nothing_has_joined_yet(run: Run, shop: Path, was: str, now: str) -> Non
 
 
 def test_a_file_that_is_corrected_later(run: Run, shop: Path) -> None:
-    """What has landed keeps its time."""
+    """What has landed keeps its time: validate says so, and nothing of a lake whose rows are as the file says."""
     form = 'event_time: {column: at, format: "%Y-%m-%dT%H:%M:%SZ", zone: Etc/GMT+1}\nforeign'
     shop.write_text(FILE.replace("event_time: at\nforeign", form))
     run("drain", "-c", shop)
     shop.write_text(FILE)
-    seen("no problem found", "".join(map(str, run("validate", "-c", shop))), "Nothing joins")
-    seen("after it", run("explain", "c1", "-c", shop)[1], "Nothing joins")
+    code, out, err = run("validate", "-c", shop)
+    assert (code, "30 sampled records have landed, 1 h off what the file says now" in out + err) == (1, True)
+    seen("landed rows keep their time", out + err, "Nothing joins")
+    assert "is probably wrong, or was when it landed" in run("explain", "c1", "-c", shop)[1]
+    shop.write_text(FILE.replace("pipeline: shop", "pipeline: again"))
+    assert (run("drain", "-c", shop)[0], run("validate", "-c", shop)[0]) == (0, 0)
 
 
 def test_rows_that_are_gone(run: Run, shop: Path) -> None:

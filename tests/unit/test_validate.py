@@ -6,15 +6,18 @@ import gzip
 import json
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from clickjoin.config import Pipeline
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.lake_setup import initialise
 from clickjoin.report.validate import validate
+from clickjoin.schemas import BY_NAME
 
 
 class Taken(ArrowAdapter):
@@ -320,6 +323,38 @@ def test_a_zone_that_is_wrong(logs: Path, minutes: int, quickest: int, hours: fl
     (problem,) = validate(timed(logs, {"lookback": "1m"})).problems
     assert (f"the primary events lie about {hours} h after their clicks: the `zone`" in problem) == bool(hours)
     assert ("its own time is" in problem) == (not hours)
+
+
+@pytest.mark.parametrize(
+    ("off", "said"),
+    [
+        (
+            [(-7200,)] * 30,
+            "30 sampled records have landed, 2 h off what the file says now: landed rows keep their time",
+        ),
+        ([(-7200,)] * 20 + [()] * 10, "20 sampled records have landed, 2 h off"),
+        ([(-7200,)] * 19 + [()] * 11, ""),
+        ([(0,)] * 30, ""),
+        ([(0,)] + [(3600,)] * 29, ""),
+        ([(-100,)] * 30, ""),  # no zones differ by that: other events of these ids
+        ([(-7200, -3600)] * 30, ""),  # ids of more than one event
+        ([()] * 30, ""),
+    ],
+)
+def test_rows_that_landed_by_another_zone(logs: Path, off: list[tuple[int, ...]], said: str) -> None:
+    """`off`: of each sampled query the seconds by which the lake's rows of its id lie after it."""
+    start = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for name, more in (("queries", {}), ("clicks", {"q": "q1"})):
+        rows = [{"id": f"q{n}", "at": (start + timedelta(seconds=n)).isoformat(), **more} for n in range(30)]
+        (logs / name / "0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = timed(logs, {"lookback": "1h"})
+    times = [(f"q{n}", start + timedelta(seconds=n + by)) for n, each in enumerate(off) for by in each]
+    tables = ArrowTables(chosen.root)
+    tables.create(BY_NAME["primary"])
+    tables.append("primary", [{"event_id": name, "event_time": at, "bucket": "2026-03-01T1200Z"} for name, at in times])
+    problems = [problem for problem in validate(chosen).problems if "landed" in problem]
+    assert len(problems) == bool(said)
+    assert said in "".join(problems)
 
 
 def _with_time(name: str) -> str:

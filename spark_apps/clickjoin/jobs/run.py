@@ -163,7 +163,7 @@ def _nothing_joined(pipeline: Pipeline, accounts: Accounts) -> Iterator[Problem]
             "nothing-joined",
             "foreign",
             f"none of {apart:,} foreign events has met one of {accounts.primary_events:,} primary events: `clickjoin "
-            "validate` says why; `clickjoin explain ID` where the file was corrected after they had landed",
+            "validate` says why",
         )
 
 
