@@ -137,15 +137,51 @@ def test_an_erps_dump(folder: Path, zone: str) -> None:
     values = {name: choice.value for name, choice in proposal.choices.items()}
     assert values["primary.event_id"] == ("`Lieferschein-Nr.`",)
     assert values["primary.event_time"] == {
-        "column": ["Datum", "Uhrzeit"], "format": "%d.%m.%Y %H:%M:%S", "zone": "UTC"
+        "column": ["Datum", "Uhrzeit"], "format": "%d.%m.%Y %H:%M:%S", "zone": "FILL_IN"
     }  # fmt: skip
-    assert "300 of 300 sampled primary events lie after" in proposal.choices["foreign.primary_time"].why
-    (folder / "p.yaml").write_text(proposal.text.replace("zone: UTC", f"zone: {zone}"))
+    late = "all 300 sampled primary events lie up to 1 h after their clicks: "
+    assert proposal.choices["primary.event_time"].why == late + "the zone of `Datum` and `Uhrzeit` is probably not UTC"
+    assert proposal.choices["foreign.primary_time"].why == late + "a zone or a clock is wrong"
+    (folder / "p.yaml").write_text(proposal.text.replace("zone: FILL_IN", f"zone: {zone}"))
     found = load(folder / "p.yaml")
     assert {column.source for column in found.output.columns.values()} == {"primary.`Kd. [Nr.]`"}
     seen = validate(found)
     assert seen.matches
     assert seen.matches.found == (300 if zone == "Europe/Berlin" else 0)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "time", "primary_time"),
+    [
+        (
+            7200,
+            "a guess: all 300 sampled primary events lie up to 2 h after their clicks: the zone of `at` is probably",
+            "",
+        ),
+        (
+            5,
+            "likely: 300 of 300 sampled records hold a time",
+            "a guess: all 300 sampled primary events lie up to 5 s after",
+        ),
+        (-9000, "likely: 300", "likely: sampled primary events lie up to 9,000 s before their clicks; twice that is"),
+        (-0.5, "likely: 300", "likely: sampled primary events lie up to 0 s before their clicks; twice that is"),
+    ],
+)
+def test_times_that_name_no_zone(folder: Path, ahead: float, time: str, primary_time: str) -> None:
+    """It is asked for where it shows to be another than UTC, and not where a clock is some seconds ahead."""
+    start = datetime(2026, 11, 25, 8, tzinfo=UTC)
+    clicks = [{"id": f"c{n}", "q": f"q{n}", "ts": (start + timedelta(seconds=n)).isoformat()} for n in range(300)]
+    queries = [
+        {"id": f"q{n}", "at": f"{start + timedelta(seconds=n + ahead):%Y-%m-%dT%H:%M:%S.%f}"} for n in range(300)
+    ]
+    lines(folder / "first" / "a.jsonl", queries)
+    lines(folder / "then" / "b.jsonl", clicks)
+    found = propose("first/*", "then/*", folder)
+    said = {name: f"{one.sure}: {one.why}" for name, one in found.choices.items()}
+    assert said["primary.event_time"].startswith(time)
+    assert said["foreign.primary_time"].startswith(primary_time)
+    assert ("{column: at, zone: FILL_IN}" in found.text) == (ahead == 7200)
+    assert found.choices["foreign.event_time"].value == "ts"
 
 
 def test_numbers_that_repeat_across_devices_named_around_the_array(folder: Path) -> None:

@@ -59,6 +59,11 @@ def seen(symptom: str, out: str, part: str) -> None:
         ("view\n  primary_time", "veiw\n  primary_time", "none of 30 records has a field …"),
         ("primary_id: view", "primary_id: id", "they name such as …, and primary ids are such as …"),
         ("lookback: 2h", "lookback: 5s", "although ids agree: … its own time is …"),
+        (
+            "event_time: at\nforeign",
+            'event_time: {column: at, format: "%Y-%m-%dT%H:%M:%SZ", zone: Etc/GMT+1}\nforeign',
+            "the primary events lie about 1 h after their clicks",
+        ),
         ("clicks/*.jsonl", "clicks/*.json", "no file matches …"),
         ("logs/clicks", "logs/click", "folder … does not exist"),
     ],
@@ -111,6 +116,7 @@ def test_no_watermark(run: Run, shop: Path) -> None:
     [
         ("view\n  primary_time", "veiw\n  primary_time", "problem: quarantined"),
         ("2h}\n", "2h}\noutput: {columns: {n: {from: foreign.view, type: BIGINT}}}\n", "problem: misfits"),
+        ("lookback: 2h", "lookback: 5s", "problem: nothing-joined"),
     ],
 )
 def test_drain_ends_with_1(run: Run, shop: Path, was: str, now: str, symptom: str) -> None:
@@ -119,6 +125,42 @@ def test_drain_ends_with_1(run: Run, shop: Path, was: str, now: str, symptom: st
     assert code == 1
     seen(symptom, out + err, "drain ends")
     seen("something is wrong: see above", out + err, "drain ends")
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("primary_id: view\n  primary_time: {lookback: 2h}", "match: {on: {foreign: id, primary: id}, within: 2h}"),
+        ("clicks/*.jsonl", "clicks/b.jsonl"),  # of 19 clicks
+        ("views/*.jsonl", "views/b.jsonl"),
+    ],
+)
+def test_nothing_has_joined_yet(run: Run, shop: Path, was: str, now: str) -> None:
+    """Clicks by a key wait until views have passed them; of fewer than 20 nothing is concluded."""
+    for name in ("views", "clicks"):
+        rows = (shop.parent / f"logs/{name}/a.jsonl").read_text().splitlines(keepends=True)
+        (shop.parent / f"logs/{name}/b.jsonl").write_text("".join(rows[:19]))
+    shop.write_text(
+        FILE.replace("*.jsonl", "a.jsonl")
+        .replace("lookback: 2h", "lookback: 5s")
+        .replace(was.replace("*", "a").replace("2h", "5s"), now)
+    )
+    code, out, _ = run("drain", "-c", shop)
+    assert (code, "- joined: 0\n" in out) == (0, True)
+
+
+def test_a_file_that_is_corrected_later(run: Run, shop: Path) -> None:
+    """What has landed keeps its time: validate says so, and nothing of a lake whose rows are as the file says."""
+    form = 'event_time: {column: at, format: "%Y-%m-%dT%H:%M:%SZ", zone: Etc/GMT+1}\nforeign'
+    shop.write_text(FILE.replace("event_time: at\nforeign", form))
+    run("drain", "-c", shop)
+    shop.write_text(FILE)
+    code, out, err = run("validate", "-c", shop)
+    assert (code, "30 sampled records have landed, 1 h off what the file says now" in out + err) == (1, True)
+    seen("landed rows keep their time", out + err, "Nothing joins")
+    assert "is probably wrong, or was when it landed" in run("explain", "c1", "-c", shop)[1]
+    shop.write_text(FILE.replace("pipeline: shop", "pipeline: again"))
+    assert (run("drain", "-c", shop)[0], run("validate", "-c", shop)[0]) == (0, 0)
 
 
 def test_rows_that_are_gone(run: Run, shop: Path) -> None:

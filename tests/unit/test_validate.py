@@ -6,15 +6,18 @@ import gzip
 import json
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
 from clickjoin.config import Pipeline
+from clickjoin.engines.arrow import ArrowTables
 from clickjoin.kernel.adapter import ArrowAdapter
 from clickjoin.lake_setup import initialise
 from clickjoin.report.validate import validate
+from clickjoin.schemas import BY_NAME
 
 
 class Taken(ArrowAdapter):
@@ -307,6 +310,51 @@ def test_events_that_can_never_join(
     (logs / "clicks" / "0.jsonl").write_text(json.dumps(click) + "\n")
     (problem,) = changed(logs, "foreign", primary_time=primary_time)
     assert all(word in problem for word in words), problem
+
+
+@pytest.mark.parametrize(("minutes", "quickest", "hours"), [(60, 1, 1), (330, 20, 5.5), (-60, 1, 0), (45, 1, 0)])
+def test_a_zone_that_is_wrong(logs: Path, minutes: int, quickest: int, hours: float) -> None:
+    """Clicks come up to half an hour after their queries, whose clock is so many minutes ahead."""
+    at = 1_772_366_400
+    queries = [{"id": f"q{n}", "at": at + n + 60 * minutes} for n in range(100)]
+    clicks = [{"id": f"c{n}", "q": f"q{n}", "at": at + n + quickest + 18 * n} for n in range(100)]
+    for name, rows in (("queries", queries), ("clicks", clicks)):
+        (logs / name / "0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (problem,) = validate(timed(logs, {"lookback": "1m"})).problems
+    assert (f"the primary events lie about {hours} h after their clicks: the `zone`" in problem) == bool(hours)
+    assert ("its own time is" in problem) == (not hours)
+
+
+@pytest.mark.parametrize(
+    ("off", "said"),
+    [
+        (
+            [(-7200,)] * 30,
+            "30 sampled records have landed, 2 h off what the file says now: landed rows keep their time",
+        ),
+        ([(-7200,)] * 20 + [()] * 10, "20 sampled records have landed, 2 h off"),
+        ([(-7200,)] * 19 + [()] * 11, ""),
+        ([(0,)] * 30, ""),
+        ([(0,)] + [(3600,)] * 29, ""),
+        ([(-100,)] * 30, ""),  # no zones differ by that: other events of these ids
+        ([(-7200, -3600)] * 30, ""),  # ids of more than one event
+        ([()] * 30, ""),
+    ],
+)
+def test_rows_that_landed_by_another_zone(logs: Path, off: list[tuple[int, ...]], said: str) -> None:
+    """`off`: of each sampled query the seconds by which the lake's rows of its id lie after it."""
+    start = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    for name, more in (("queries", {}), ("clicks", {"q": "q1"})):
+        rows = [{"id": f"q{n}", "at": (start + timedelta(seconds=n)).isoformat(), **more} for n in range(30)]
+        (logs / name / "0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    chosen = timed(logs, {"lookback": "1h"})
+    times = [(f"q{n}", start + timedelta(seconds=n + by)) for n, each in enumerate(off) for by in each]
+    tables = ArrowTables(chosen.root)
+    tables.create(BY_NAME["primary"])
+    tables.append("primary", [{"event_id": name, "event_time": at, "bucket": "2026-03-01T1200Z"} for name, at in times])
+    problems = [problem for problem in validate(chosen).problems if "landed" in problem]
+    assert len(problems) == bool(said)
+    assert said in "".join(problems)
 
 
 def _with_time(name: str) -> str:

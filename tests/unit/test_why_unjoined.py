@@ -65,6 +65,20 @@ def test_of_each_the_same_is_said_as_alone(
         assert (wanted in text) if wanted else (text.endswith("has not landed") if wanted == "" else text == "")
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (3590, "about 1 h: the `zone` of one stream is probably wrong"),
+        (19_700, "about 5.5 h: the `zone`"),
+        (2700, "raise that, or set the clock or zone that is ahead"),
+        (200, "raise that, or set"),
+    ],
+)
+def test_one_that_lies_after_it(tmp_path: Path, seconds: int, said: str) -> None:
+    chosen, delta = landed(tmp_path, {"q": seconds * SECOND}, {"lookback": "2m"})
+    assert said in why_unjoined(chosen, delta, event("q"))
+
+
 def test_many_are_looked_up_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen, delta = landed(tmp_path, {"q": SECOND}, {"lookback": "2m"})
     reads: list[str] = []

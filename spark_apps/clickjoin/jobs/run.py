@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _MAX_PAUSE = 30.0
 PATIENCE, _LOOK_SECONDS = 120.0, 0.5
 _ONCE = (FLOOD, BROKEN, "lost-tail", "rewritten", "source-lost")  # only the look which finds them tells of these
-_BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", "misfits", FLOOD, BROKEN)
+_BLOCKING = ("missing", "unreadable", "lost-tail", "source-lost", "misfits", "nothing-joined", FLOOD, BROKEN)
+_FEWEST = 20  # events of each stream, none of which has met another
 
 
 def run(
@@ -117,7 +118,8 @@ def drain(spark: Session, pipeline: Pipeline, replica: str, report: Reporter, *,
     idle = _took_nothing(pipeline, accounts, summary.counts["passed_over"]) if accounts else ()
     bad = _all_bad(engine, accounts) if accounts and summary.counts["quarantined"] else ()
     once.update({(problem.kind, problem.path): problem for problem in bad if (FLOOD, problem.path) not in once})
-    summary.note((*lasting, *once.values(), *summary.null_columns(), *idle))
+    apart = _nothing_joined(pipeline, accounts) if accounts else ()
+    summary.note((*lasting, *once.values(), *summary.null_columns(), *idle, *apart))
     result = summary.to_dict() | asdict(distinct(engine.lake, batches))
     next_due = left.next_due.isoformat() if left.next_due else None
     result |= {"seconds": round(seconds, 3), "waiting": left.all, "due": left.due, "next_due": next_due}
@@ -148,6 +150,21 @@ def _took_nothing(pipeline: Pipeline, accounts: Accounts, passed_over: int) -> I
                 f"no record has matched yet ({in_words(item.stream.where)}), and {passed_over:,} records of this drain "
                 "matched neither stream; `clickjoin validate` looks at some of them",
             )
+
+
+def _nothing_joined(pipeline: Pipeline, accounts: Accounts) -> Iterator[Problem]:
+    """That no foreign event has ever met a primary one, of which there are enough: an id, a time or a zone is wrong.
+
+    Of joins by a key and time, one that waits has its primary event still to come.
+    """
+    apart = accounts.unjoinable + (0 if pipeline.match else accounts.pending)
+    if pipeline.foreign and min(apart, accounts.primary_events) >= _FEWEST and not accounts.joined + accounts.filtered:
+        yield Problem(
+            "nothing-joined",
+            "foreign",
+            f"none of {apart:,} foreign events has met one of {accounts.primary_events:,} primary events: `clickjoin "
+            "validate` says why",
+        )
 
 
 def counted(engine: Engine, report: Reporter, patience: float = PATIENCE) -> Accounts:

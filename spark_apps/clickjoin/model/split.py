@@ -79,7 +79,7 @@ class Problem:
     """Something about a source that people should know.
 
     `kind`: unreadable | lost-tail | unfinished-line | unfinished-file | missing | not-begun | rewritten |
-    source-lost | not-committed | quarantined | broken-file | misfits.
+    source-lost | not-committed | quarantined | broken-file | misfits | nothing-joined.
     """
 
     kind: str

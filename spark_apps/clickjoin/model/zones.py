@@ -1,13 +1,31 @@
-"""The rules of a time zone, as one word: an event's time, and so its identity, hangs on them."""
+"""The rules of a time zone, as one word: an event's identity hangs on them; and how a wrong zone shows."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
 _STEP = timedelta(days=7)  # no clock was put forward and back within a week
+_HALF_HOUR, _NEAR = 1800, 300  # seconds: what zones differ by, and how far from it the quickest clicks may lie
+_LATEST, _MOST = 0.95, 0.75
+
+
+def apart(gaps: Sequence[float]) -> float:
+    """By how many hours events lie after those that they caused, where a wrong zone explains it; else 0.
+
+    `gaps`: seconds of each. The longest ones are about whole or half hours: a cause lies just before its effect. Most
+    are at most half an hour shorter.
+    """
+    ordered = sorted(gaps)
+    latest = ordered[int(_LATEST * (len(ordered) - 1))] if ordered else 0
+    offset = round(latest / _HALF_HOUR) * _HALF_HOUR
+    alike = sum(offset - _HALF_HOUR - _NEAR <= gap <= offset + _NEAR for gap in ordered)
+    if offset < _HALF_HOUR or abs(latest - offset) > _NEAR or alike < _MOST * len(ordered):
+        return 0
+    return offset / 3600
 
 
 def rules_of(zone: str) -> str:

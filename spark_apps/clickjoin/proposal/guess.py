@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import median
 from typing import Any
 
 from clickjoin.config import Files
 from clickjoin.model.ids import ISO, MICROS, embedded_micros, uuid7_micros
+from clickjoin.model.zones import apart
 from clickjoin.proposal.columns import (
     DateAndTime,
     Time,
@@ -28,15 +30,20 @@ _UNIQUE, _MOST_PARTS = 0.97, 3
 _WIDE = 0.1  # of the primary ids that foreign records could name, so many are named at least
 _MOST_IDS = (24, 8, 8)  # columns that are tried alone, in pairs, in threes
 _HOUR = 3600
+_LEAST = 600  # seconds that clocks do not differ by: a zone does
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a field of the pipeline's file is proposed to be, how sure that is, and why."""
+    """What a field of the pipeline's file is proposed to be, how sure that is, and why.
+
+    `local`: it is a time whose zone nothing tells.
+    """
 
     value: Any
     sure: str
     why: str
+    local: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,9 @@ def guess(primary: Log, foreign: Log) -> Guess:
         others = replace(foreign, columns={name: held for name, held in foreign.columns.items() if name != column})
         own, _ = time_of(others, named, foreign_id.value)
         at_foreign = at_foreign if own.value == "FILL_IN" else own  # what is the primary event's is not its own
+    if late := _late(found):
+        far = median(found.delays()) < -_LEAST
+        at_primary, at_foreign, at_named = (_asked(one, late, far=far) for one in (at_primary, at_foreign, at_named))
     return Guess(
         {"event_id": primary_id, "event_time": at_primary},
         {"event_id": foreign_id, "event_time": at_foreign, "primary_id": names, "primary_time": at_named} | identity,
@@ -255,6 +265,7 @@ def _of_two(parted: DateAndTime) -> Choice:
         form,
         one.sure,
         f"date and time of day are two columns{one.why[one.why.find(';') :] if parted.time.form else ''}",
+        one.local,
     )
 
 
@@ -263,7 +274,7 @@ def _time_choice(time: Time, sure: str, more: str) -> Choice:
     why = f"{known:,} of {len(time.micros):,} sampled records hold a time in it{more}"
     if time.form is None:
         bare = f"; it names no zone: UTC, unless {{column: {time.name}, zone: …}} says another" if time.bare else ""
-        return Choice(time.name, LIKELY if time.bare and sure == SURE else sure, why + bare)
+        return Choice(time.name, LIKELY if time.bare and sure == SURE else sure, why + bare, time.bare)
     zone = {} if "%z" in time.form else {"zone": time.zone or "UTC"}
     doubt = f"; it could also be {time.others[0]}" if time.others else ""
     if time.zone:
@@ -271,7 +282,8 @@ def _time_choice(time: Time, sure: str, more: str) -> Choice:
     else:
         doubt += "; say which zone its clock is in" if zone else ""
     form: Any = [ISO, time.form] if time.mixed else time.form
-    return Choice({"column": time.name, "format": form, **zone}, GUESS if time.others else LIKELY, f"{why}{doubt}")
+    sure, local = GUESS if time.others else LIKELY, bool(zone) and not time.zone
+    return Choice({"column": time.name, "format": form, **zone}, sure, f"{why}{doubt}", local)
 
 
 @dataclass(frozen=True)
@@ -290,6 +302,13 @@ class _Found:
         place = {key: at for at, key in enumerate(keys_of(self.ids, self.key)) if key}
         return [(at, place[key]) for at, key in enumerate(keys_of(self.named, self.names)) if key in place]
 
+    def delays(self) -> list[float]:
+        """How many seconds foreign events lie after the primary ones that they name."""
+        if not self.primary_micros or not self.foreign_micros:
+            return []
+        pairs = [(self.foreign_micros[at], self.primary_micros[other]) for at, other in self.matches()]
+        return [(own - of) / MICROS for own, of in pairs if own is not None and of is not None]
+
 
 def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:
     """How a foreign record tells its primary event's time: in the id, in a column, or only about."""
@@ -300,22 +319,42 @@ def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:
     for name, values in foreign.columns.items():
         time = as_time(name, values)
         if time and matches and all(time.micros[at] == micros for at, micros in matches):
-            return Choice(
-                _time_choice(time, SURE, "").value, SURE, f"it is the primary event's time in all {len(matches):,}"
-            )
-    delays = [found.foreign_micros[at] - micros for at, micros in matches  # type: ignore[operator]
-              if found.foreign_micros and found.foreign_micros[at] is not None]  # fmt: skip
+            form = _time_choice(time, SURE, "")
+            why = f"it is the primary event's time in all {len(matches):,}"
+            return Choice(form.value, SURE, why, form.local)
+    delays = found.delays()
     if not delays:
         return Choice({"lookback": "1d"}, GUESS, "how long a primary event lies before its foreign one is not known")
-    longest = max(delays) / MICROS
+    longest = max(0.0, max(delays) + apart([-delay for delay in delays]) * _HOUR)
     hours = max(round(2 * longest / _HOUR + 0.5), 1)
-    after = sum(delay < -MICROS for delay in delays)
-    if 2 * after > len(delays):
-        why = f"{after:,} of {len(delays):,} sampled primary events lie after their foreign ones: is a zone missing?"
-        return Choice({"lookback": f"{hours}h"}, GUESS, why)
-    late = f"; {sum(delay < 0 for delay in delays):,} lie after" if min(delays) < 0 else ""
-    why = f"sampled primary events lie up to {longest:,.0f} s before{late}; twice that, so that later ones are found"
+    after = sum(delay < 0 for delay in delays)
+    late = f", and {after:,} after them" if after else ""
+    why = f"sampled primary events lie up to {longest:,.0f} s before their clicks{late}; twice that is looked back"
     return Choice({"lookback": f"{hours}h"}, LIKELY, why)
+
+
+def _late(found: _Found) -> str:
+    """That most sampled primary events lie after their foreign ones, and how far; empty where they do not."""
+    gaps = [-delay for delay in found.delays()]
+    after = [gap for gap in gaps if gap > 1]
+    if 2 * len(after) <= len(gaps):
+        return ""
+    many = f"all {len(gaps):,}" if len(after) == len(gaps) else f"{len(after):,} of {len(gaps):,}"
+    longest = apart(after) * _HOUR or max(after)
+    text = f"{longest / _HOUR:.3g} h" if longest >= _HOUR / 2 else f"{longest:,.0f} s"
+    return f"{many} sampled primary events lie up to {text} after their clicks"
+
+
+def _asked(time: Choice, late: str, *, far: bool) -> Choice:
+    """A time with FILL_IN for a zone that nothing tells, where primary events lie `far` after their clicks."""
+    if isinstance(time.value, dict) and "lookback" in time.value:
+        return replace(time, sure=GUESS, why=f"{late}: a zone or a clock is wrong")
+    if not (time.local and far):
+        return time
+    form = time.value if isinstance(time.value, dict) else {"column": time.value}
+    names = [form["column"]] if isinstance(form["column"], str) else form["column"]
+    why = f"{late}: the zone of {' and '.join(f'`{name}`' for name in names)} is probably not UTC"
+    return replace(time, value=form | {"zone": "FILL_IN"}, sure=GUESS, why=why)
 
 
 _MOSTLY = 0.3  # of the records of a stream with repeats, so many have an id of their own

@@ -22,12 +22,14 @@ from clickjoin.kernel.typed_columns.by_line import has, value_at
 from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.kernel.types import delta_type
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.readable import readable
 from clickjoin.lake.requirements import refusal
 from clickjoin.model.errors import ClickjoinError
 from clickjoin.model.field_path import parse_path, path_text
-from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.ids import EVENT_KEY, MICROS, micros_of, moment
 from clickjoin.model.split import Budget, Problem
 from clickjoin.model.where import in_words
+from clickjoin.model.zones import apart
 from clickjoin.processing.loading import load_processor
 from clickjoin.registry.shards import require_same
 from clickjoin.report.placeholders import placeholders
@@ -61,6 +63,8 @@ _BEYOND = {
     "unmatched": "find no primary event: look at lookback or match.within, at ids, and at what is still to come",
     "doubled": "ids come with several times, and would be published once for each: see registry.identity",
 }
+_DAY, _QUARTER = 86_400 * MICROS, 900 * MICROS
+_LOOKED_UP = 100  # primary records, of a day, that are looked for in the lake
 _MOST = {"primary": (200_000, 64_000_000), "foreign": (SAMPLE_RECORDS, SAMPLE_BYTES)}  # records, bytes
 
 
@@ -87,6 +91,7 @@ def validate(pipeline: Pipeline) -> Validation:
     if shared := shared_by(pipeline):
         found.problems.append(f"foreign.source.path: {said(shared)} {SHARED}. {REMEDY}")
     found.problems += _of_elements(pipeline, found.samples)
+    found.problems += [] if found.problems or not pipeline.primary else _of_landed(pipeline, found.samples)
     found.problems += [] if of_adapter else [*_of_columns(pipeline, found.samples), *_of_process(pipeline)]
     whole_look = all(sample.good for sample in found.samples.values()) and len(found.samples) == len(pipeline.inputs)
     if pipeline.foreign and whole_look:
@@ -132,6 +137,29 @@ def _of_lake(pipeline: Pipeline) -> list[str]:
     except ClickjoinError as error:
         return [str(error)]
     return []
+
+
+def _of_landed(pipeline: Pipeline, samples: Mapping[str, Sample]) -> list[str]:
+    """That the lake's primary rows were read by another zone than the file has now: what has landed keeps its time."""
+    keys, delta = samples["primary"].keys, DeltaReader(pipeline.root)
+    keys = tuple(key for key in keys if abs(key.event_time - keys[0].event_time) < _DAY)[:_LOOKED_UP]
+    if not keys or not delta.exists("primary"):
+        return []
+    own = [key.event_time for key in keys]
+    spans: list[Any] = [("event_time", ">=", moment(min(own) - _DAY)), ("event_time", "<=", moment(max(own) + _DAY))]
+    try:
+        with readable(delta.root, "primary"):
+            rows = delta.read("primary", [*spans, ("event_id", "in", [key.event_id for key in keys])], [*EVENT_KEY])
+    except ClickjoinError as error:
+        return [str(error)]
+    times: dict[str, set[int]] = defaultdict(set)
+    for row in rows.to_pylist():
+        times[row["event_id"]].add(micros_of(row["event_time"]))
+    gaps = [min(times[key.event_id]) - key.event_time for key in keys if len(times[key.event_id]) == 1]
+    if len(gaps) < FEWEST or len(set(gaps)) > 1 or not gaps[0] or gaps[0] % _QUARTER:
+        return []
+    off = f"{len(gaps)} sampled records have landed, {abs(gaps[0]) / 3600 / MICROS:g} h off what the file says now"
+    return [f"primary.event_time: {off}: landed rows keep their time; begin another `pipeline`"]
 
 
 def _of_adapter(pipeline: Pipeline) -> list[str]:
@@ -297,7 +325,9 @@ def match(primary: Sample, foreign: Sample, around: Around | None, *, whole: boo
             times[name].add(key.event_time)
     each = [_finds(key, times, around) for key in foreign.keys]
     found = sum(count > 0 for count in each)
-    problem = "" if found or not whole else _why_none(foreign.keys, primary.keys, times, around)
+    problem = "" if found else _of_zone(foreign.keys, times, around, fewest=1 if whole else FEWEST)
+    if not found and not problem and whole:
+        problem = _why_none(foreign.keys, primary.keys, times, around)
     several = 0 if by_key else sum(count > 1 for count in each)
     return Matches(len(foreign.keys), found, len(primary.keys), problem, several)
 
@@ -308,6 +338,20 @@ def _finds(key: Key, times: Mapping[str, set[int]], around: Around | None) -> in
     if around is None:
         return int(key.primary_time in there)
     return sum(key.event_time - around.back <= at <= key.event_time + around.ahead for at in there)
+
+
+def _of_zone(foreign: tuple[Key, ...], times: Mapping[str, set[int]], around: Around | None, fewest: int) -> str:
+    """That ids agree and primary events lie whole or half hours after their clicks, if at least so many do."""
+    known = [(key.event_time, times[key.primary_id or ""]) for key in foreign if key.primary_id in times]
+    gaps = [(min(there, key=lambda at: abs(at - own)) - own) / MICROS for own, there in known if around]
+    if len(gaps) < fewest or not (hours := apart(gaps)):
+        return ""
+    field, what = ("match.within", "keys") if around and around.pick else ("primary_time", "ids")
+    return (
+        f"foreign.{field}: none of {len(foreign):,} foreign events finds its primary event, although {what} agree of "
+        f"{len(gaps):,}: the primary events lie about {hours:g} h after their clicks: the `zone` of one stream is "
+        "probably wrong"
+    )
 
 
 def _why_none(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.model.ids import bucket_of, micros_of
+from clickjoin.model.zones import apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,9 +104,12 @@ def _by_times(around: Around | None, event: Mapping[str, Any], times: Sequence[d
         return f"Its primary event {wanted!r} has landed since: the next try joins it"
     near = min(times, key=lambda at: abs(at - own))
     if near > high:
+        hours = apart([(near - own).total_seconds()])
+        why = "which is more than foreign.primary_time.skew: raise that, or set the clock or zone that is ahead"
+        if hours:
+            why = f"about {hours:g} h: the `zone` of one stream is probably wrong, or was when it landed"
         return (
-            f"Its primary event {wanted!r} has landed and lies {_text(near - own)} after it ({near.isoformat()}), "
-            "which is more than foreign.primary_time.skew: raise that, or set the clock that is ahead"
+            f"Its primary event {wanted!r} has landed and lies {_text(near - own)} after it ({near.isoformat()}), {why}"
         )
     return (
         f"Its primary event {wanted!r} has landed and lies {_text(own - near)} before it ({near.isoformat()}), "
