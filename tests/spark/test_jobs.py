@@ -53,7 +53,7 @@ def test_drained(spark: SparkSession, bench: Bench) -> None:
 def test_redriven_and_retried(spark: SparkSession, bench: Bench) -> None:
     said: list[str] = []
     assert joining.redrive(spark, bench.pipeline, "main", said.append) == {"redriven": 2}
-    assert said == ["2 events sent round again"]
+    assert said == ["2 events sent again"]
     bench.queries({"event_id": event_id("q9", -9)})
     joined = joining.join(spark, bench.pipeline, "main", said.append, lease=0.5)
     assert (joined["batches"], joined["primary_in"], joined["problems"]) == (1, 1, [])

@@ -68,10 +68,12 @@ def test_of_each_the_same_is_said_as_alone(
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        (3590, "about 1 h: the `zone` of one stream is probably wrong"),
-        (19_700, "about 5.5 h: the `zone`"),
-        (2700, "raise that, or set the clock or zone that is ahead"),
-        (200, "raise that, or set"),
+        (
+            3590,
+            "lies 0:59:50 after it (2026-03-01T12:59:50+00:00), so far that the `zone` of one stream is probably wrong",
+        ),
+        (1800, "so far that the `zone`"),
+        (1200, "raise that, or set the clock or zone that is ahead"),
     ],
 )
 def test_one_that_lies_after_it(tmp_path: Path, seconds: int, said: str) -> None:

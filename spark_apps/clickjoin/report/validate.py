@@ -348,7 +348,7 @@ def _of_zone(foreign: tuple[Key, ...], times: Mapping[str, set[int]], around: Ar
         return ""
     field, what = ("match.within", "keys") if around and around.pick else ("primary_time", "ids")
     return (
-        f"foreign.{field}: none of {len(foreign):,} foreign events finds its primary event, although {what} agree of "
+        f"foreign.{field}: none of {len(foreign):,} foreign events finds its primary event, although {what} agree in "
         f"{len(gaps):,}: the primary events lie about {hours:g} h after their clicks: the `zone` of one stream is "
         "probably wrong"
     )

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clickjoin.model.ids import bucket_of, micros_of
-from clickjoin.model.zones import apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from clickjoin.model.ids import Around
 
 _NEAR = timedelta(days=1)  # around the time that is looked for, where another spelling of the id may lie
+_CLOCKS = timedelta(minutes=25)  # as far off no clock is, and zones differ by half an hour
 _ALIKE = 3  # other spellings that are named
 _MARKS = r"[-{}]"
 _ROUNDED = r"^[0-9]{16,19}$"  # what a floating-point number cannot hold
@@ -104,10 +104,9 @@ def _by_times(around: Around | None, event: Mapping[str, Any], times: Sequence[d
         return f"Its primary event {wanted!r} has landed since: the next try joins it"
     near = min(times, key=lambda at: abs(at - own))
     if near > high:
-        hours = apart([(near - own).total_seconds()])
         why = "which is more than foreign.primary_time.skew: raise that, or set the clock or zone that is ahead"
-        if hours:
-            why = f"about {hours:g} h: the `zone` of one stream is probably wrong, or was when it landed"
+        if near - own > _CLOCKS:
+            why = "so far that the `zone` of one stream is probably wrong, or was when it landed"
         return (
             f"Its primary event {wanted!r} has landed and lies {_text(near - own)} after it ({near.isoformat()}), {why}"
         )
