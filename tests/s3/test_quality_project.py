@@ -98,6 +98,6 @@ def test_fetched_edited_and_put_back(there: Pipeline, tmp_path: Path) -> None:
     _run(there, "09")
     assert place.put_back(there, tmp_path / "mine") == [SUITE]
     before = _suite(there)
-    with pytest.raises(LakeError, match=r"expectations/joined\.json: somebody else has edited it"):
+    with pytest.raises(LakeError, match=r"expectations/joined\.json: someone else has edited it"):
         place.put_back(there, tmp_path / "yours")
     assert _suite(there) == before
