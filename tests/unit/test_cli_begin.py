@@ -58,7 +58,7 @@ def test_validate(run, file: Path) -> None:
         "primary: records read 1, good 1, would go to quarantine 0",
         "foreign: records read 1, good 1, would go to quarantine 0",
         "1 of 1 sampled foreign events find their primary event among the first 1 primary events",
-        "shares: primary quarantine 0.0%, foreign quarantine 0.0%, unmatched 0.0%, doubled 0.0%",
+        "shares: primary quarantine 0.0%, foreign quarantine 0.0%, unmatched 0.0%, ids with several times 0.0%",
         f"{file}: no problem found",
     ]
     code, out, _ = run("validate", "-c", file, "--json")
