@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.sampled import FULL, some
+from tests.sampled import FULL, in_full, some
 
 Sums = Callable[..., dict[str, Any]]
 ROOT = Path(__file__).parents[2]
@@ -42,9 +42,9 @@ FOUND = {
     "same-past": "836",
     "in-order": "40",
     "at-once": "2,5",
-    "publish-first": "29",
+    "publish-first": "72",
     "blind": "3",
-    "own-beat": "107",
+    "own-beat": "62",
     "ahead": "1750",
     "forms": "21",
     "zones": "1",
@@ -81,7 +81,11 @@ KIND = {
 }
 # What is missed in another kind, too.
 ALSO = {("repeats", "ids-outage"): "21"}
-CASES = [(name, KIND.get(name, ""), seed) for name, seed in FOUND.items()] + [(*case, ALSO[case]) for case in ALSO]
+# Missed by few seeds since a rebuilt journal compares records; tests/unit/test_sources_delta.py misses it at once.
+RARE = {"same-past"}
+CASES = [
+    pytest.param(name, KIND.get(name, ""), seed, marks=in_full if name in RARE else ()) for name, seed in FOUND.items()
+] + [pytest.param(*case, ALSO[case]) for case in ALSO]
 
 
 def simulate(*more: str, **environment: str) -> str:
