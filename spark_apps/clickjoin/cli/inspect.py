@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clickjoin.report.validate import Validation
     from clickjoin.schemas import Table
 
-_SHARES = {"doubled": "ids with several times"}  # where nothing names the setting
+_SHARES = {"doubled": "ids with several times"}  # printed in place of the field of section validation
 
 
 @app.command()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from clickjoin.config.types import Duration, Ids, Strict
 from clickjoin.config.where import CONDITIONS
+from clickjoin.model.field_path import parse_path
 from clickjoin.model.where import Condition
 
 
@@ -73,3 +75,13 @@ class Match(Strict):
     late: Literal["wait"] = Field(
         "wait", description="A foreign event is decided once the primary stream has passed its time."
     )
+
+    def require_flat(self, source: Any) -> None:
+        """Errors: ValueError where `prefer` looks into objects of a source of CSV, whose records hold none."""
+        is_csv = getattr(source, "format", None) == "csv" or re.search(r"\.csv(\.|$)", getattr(source, "path", ""))
+        for one in self.prefer if is_csv else ():
+            if len(parse_path(one.path)) > 1:
+                raise ValueError(
+                    f"foreign.match.prefer: {one.path} leads into an object, and records of CSV hold none; put the "
+                    f"column's name in backticks: '`{one.path}`'"
+                )

@@ -131,6 +131,12 @@ class Pipeline(Strict):
             raise ValueError(clash)
         return self
 
+    @model_validator(mode="after")
+    def _prefers_columns(self) -> Pipeline:
+        if self.match and self.primary:
+            self.match.require_flat(self.primary.source)
+        return self
+
     def kept(self, stream: str) -> float:
         """Seconds of event time that rows of `primary` or `foreign` are kept for."""
         given = self.retention.foreign if stream == "foreign" else self.retention.primary

@@ -28,9 +28,8 @@ def pick(
     """See engines.lookup.look_up; `primary_id` becomes the id of the primary event that was found."""
     held = candidates(lake, named_by or wanted, extent, version, floor)
     key = ["match_key", "p_id", "p_time"]
-    found = picked_of(wanted, held, around).join(
-        held.drop(PREFERRED), key
-    )  # the records of those that were picked, and of no others
+    records = held.drop(PREFERRED)  # of those that were picked, and of no others
+    found = picked_of(wanted, held, around).join(records, key)
     found = first_of_key(found, F.sha2("payload", 256)).select(*EVENT_KEY, *key[1:], F.col("payload").alias("primary"))
     looked = wanted.join(found, list(EVENT_KEY), "left").withColumn("found", F.col("p_id").isNotNull())
     return looked.withColumns(

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clickjoin.kernel.parquet_lines import has_footer, json_lines, untold
+from clickjoin.kernel.parquet_lines import has_footer, json_lines, type_hints
 from clickjoin.kernel.remote_file import Handle, length_of, pread
 from clickjoin.model.errors import ClickjoinError
-from clickjoin.model.ids import Untold
+from clickjoin.model.ids import TypeHints
 
 BLOCK = 8 << 20
 T = TypeVar("T")
@@ -55,10 +55,10 @@ def is_complete(fd: Handle) -> bool:
         return False
 
 
-def untold_of(fd: Handle) -> Untold:
+def type_hints_of(fd: Handle) -> TypeHints:
     """Columns of a Parquet file whose texts do not say what they are; none of another. Errors: as of `unpack`."""
     file = _File(fd)
-    return next(_checked(map(untold, map(pq.read_schema, [file])), file)) if is_parquet(fd) else Untold()
+    return next(_checked(map(type_hints, map(pq.read_schema, [file])), file)) if is_parquet(fd) else TypeHints()
 
 
 def unpack(fd: Handle, size: int = BLOCK) -> Iterator[bytes]:

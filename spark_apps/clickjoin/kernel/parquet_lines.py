@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from clickjoin.kernel.arrays import int64_array, scalar, to_numpy
 from clickjoin.kernel.parquet_pages import require_short
 from clickjoin.model.field_path import path_text
-from clickjoin.model.ids import Untold
+from clickjoin.model.ids import TypeHints
 
 _ROWS = 4096
 _AT_ONCE, _PART = 64 << 20, 16 << 20  # bytes of the rows that are read at a time, and of those that become lines
@@ -57,11 +57,11 @@ def json_lines(file: Any) -> Iterator[bytes]:
                 yield b"".join(_row_by_row(part, ()))  # offsets are bytes: what these are may never change
 
 
-def untold(fields: Iterable[pa.Field]) -> Untold:
+def type_hints(fields: Iterable[pa.Field]) -> TypeHints:
     """Columns of a file whose texts do not say what they are."""
     found = list(_leaves(fields, ()))
     times = {path for path, kind in found if pa.types.is_timestamp(kind) and kind.tz is None}
-    return Untold(frozenset(times), frozenset(path for path, kind in found if pa.types.is_decimal(kind)))
+    return TypeHints(frozenset(times), frozenset(path for path, kind in found if pa.types.is_decimal(kind)))
 
 
 def _leaves(fields: Iterable[pa.Field], above: tuple[str, ...]) -> Iterator[tuple[str, pa.DataType]]:

@@ -24,7 +24,7 @@ from clickjoin.kernel.file_bytes import (
     read_at,
     unplaced,
 )
-from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed, untold_of
+from clickjoin.kernel.packed import BLOCK, BrokenFile, is_packed, type_hints_of
 from clickjoin.kernel.parse.csv_lines import HEADER, CsvParser, header_of, records_of
 from clickjoin.kernel.parse.envelopes import each_element
 from clickjoin.kernel.parse.fields import Understood, needed, understand
@@ -48,7 +48,7 @@ from clickjoin.kernel.parse.where import Sieve
 from clickjoin.kernel.remote_file import Handle, length_of
 from clickjoin.kernel.typed_columns.columns import wrong_values
 from clickjoin.model.errors import SourceError
-from clickjoin.model.ids import Untold
+from clickjoin.model.ids import TypeHints
 
 if TYPE_CHECKING:
     from clickjoin.kernel.chunk import Chunk, KafkaChunk
@@ -83,7 +83,7 @@ def read_chunk(chunk: Chunk, spec: RecordSpec, size: int = BLOCK) -> Iterator[pa
         if not packed:
             reader.disguise = lambda: other_than_text(read_at(fd, 0, LONGEST))
         if packed:
-            reader.untold = _untold(fd, spec)
+            reader.hints = _type_hints(fd, spec)
         if chunk.begin == 0:
             yield from reader.swallowed()
         start, blocks = chunk_blocks(fd, packed, chunk, reader.first, size)
@@ -130,7 +130,7 @@ def _sound(blocks: Iterator[bytes], reader: LineReader) -> Iterator[bytes]:
 class LineReader:
     """Turns blocks of one chunk into records. `at` is how far it has come, `broken` what is wrong with a .gz.
 
-    `untold`: columns whose texts do not say what they are. `disguise`: asked what the bytes are, if they are
+    `hints`: columns whose texts do not say what they are. `disguise`: asked what the bytes are, if they are
     no text, where any of them are none.
     """
 
@@ -142,7 +142,7 @@ class LineReader:
         inside = [keys for keys in spec.texts if keys != spec.records[: len(keys)]]
         self.texts = {are_elements: JsonTexts(inside if are_elements else spec.texts) for are_elements in (True, False)}
         self.disguise: Callable[[], str] = str
-        self.untold = Untold()
+        self.hints = TypeHints()
         self.first = len(self.csv.header) if self.csv else 0
 
     def blocks(self, blocks: Iterator[bytes], start: int) -> Iterator[Block]:
@@ -179,7 +179,7 @@ class LineReader:
         segments, refused, texts = self._parsed(lines, are_elements) if len(lines.end) else ([], {}, lines.text)
         bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in refused.items()]
         for segment in segments:
-            found = understand(segment.columns, len(segment.rows), self.spec, self.untold)
+            found = understand(segment.columns, len(segment.rows), self.spec, self.hints)
             wrong = {int(segment.rows[row]): why for row, why in found.bad.items()}
             bad += [(int(lines.start[row]), int(lines.end[row]), *why) for row, why in wrong.items()]
             if len(found.rows):
@@ -247,12 +247,12 @@ class LineReader:
         ], schema=SCHEMA)  # fmt: skip
 
 
-def _untold(fd: Handle, spec: RecordSpec) -> Untold:
+def _type_hints(fd: Handle, spec: RecordSpec) -> TypeHints:
     try:
-        found = untold_of(fd)
+        found = type_hints_of(fd)
     except BrokenFile:
-        return Untold()  # who reads on finds the same, and puts it on record
-    return found if spec.bare_times else Untold(decimals=found.decimals)
+        return TypeHints()  # who reads on finds the same, and puts it on record
+    return found if spec.bare_times else found.without_times()
 
 
 def _header(fd: Handle, packed: bool, chunk: Chunk) -> bytes:
@@ -320,16 +320,16 @@ def read_numbered(
     spec: RecordSpec,
     numbers: np.ndarray[Any, Any],
     lines: Sequence[bytes],
-    untold: Untold = Untold(),
+    hints: TypeHints = TypeHints(),
 ) -> Iterator[pa.RecordBatch]:
     """Records of some lines, each ended by a newline; columns as RECORDS_DDL, `offset` from `numbers`, `length` 1.
 
-    `name`: where they are, for people; `untold`: columns whose texts do not say what they are. A bad record is
+    `name`: where they are, for people; `hints`: columns whose texts do not say what they are. A bad record is
     one row, however long it is.
     """
     starts = np.cumsum([0, *map(len, lines)])
     reader = LineReader(_chunk(name, source_partition, ""), spec)
-    reader.untold = untold
+    reader.hints = hints
     for batch in reader.read(Block(0, b"".join(lines))):
         which = np.searchsorted(starts, to_numpy(batch["offset"]), "right") - 1
         yield _numbered(batch, which, numbers, lines)

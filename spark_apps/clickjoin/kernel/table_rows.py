@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, number_array, scalar
 from clickjoin.kernel.filesystem import open_file
-from clickjoin.kernel.parquet_lines import lines_of, untold
+from clickjoin.kernel.parquet_lines import lines_of, type_hints
 from clickjoin.kernel.read_lines import aside, read_numbered
-from clickjoin.model.ids import Untold
 
 if TYPE_CHECKING:
     from clickjoin.model.ids import RecordSpec
@@ -99,7 +98,7 @@ def _of_file(
     first = offset_of(chunk.piece.version, base)
     try:
         with open_file(chunk.root, file.path) as opened:
-            decimals = Untold(decimals=untold(pq.read_schema(opened)).decimals)
+            decimals = type_hints(pq.read_schema(opened)).without_times()
         for at, lines in _lines(chunk, file, begin, end):
             numbers = np.arange(first + at, first + at + len(lines))
             if moved:

@@ -27,9 +27,8 @@ LARGE = 32 << 20  # bytes of a file that is left as it is: old rows are not writ
 LARGE_OUTPUT, OUTPUT_FILE = 64 << 20, 128 << 20
 _ANY_FILE = 1 << 30
 _SORTED = (("registry", "event_time"), ("registry", "event_id"), ("primary", MATCH_KEY))
-_BY_US = re.compile(
-    r"(.*/)?part-[0-9a-f-]{36}\.zstd\.parquet"
-)  # by kernel.data_file; Spark's names hold a task's number
+# By kernel.data_file; Spark's names hold a task's number.
+_BY_US = re.compile(r"(.*/)?part-[0-9a-f-]{36}\.zstd\.parquet")
 _SHORTEST, _LAST = 32, "\U0010ffff"  # characters of an end that Spark keeps, and the one that it finds nothing above
 
 

@@ -114,11 +114,15 @@ class TimeForm:
         return "the form " + " or ".join("ISO 8601" if form == ISO else form for form in self.formats)
 
 
-class Untold(NamedTuple):
+class TypeHints(NamedTuple):
     """Columns whose texts do not say what they are: times that name no zone, though a Z is behind them; decimals."""
 
     bare: frozenset[str] = frozenset()
     decimals: frozenset[str] = frozenset()
+
+    def without_times(self) -> TypeHints:
+        """The same where times are read as UTC, whatever their type."""
+        return self._replace(bare=frozenset())
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ _HALF_HOUR, _NEAR = 1800, 300  # seconds: what zones differ by, and how far from
 _LATEST, _MOST = 0.95, 0.75
 
 
-def apart(gaps: Sequence[float]) -> float:
+def hours_off(gaps: Sequence[float]) -> float:
     """By how many hours events lie after those that they caused, where a wrong zone explains it; else 0.
 
     `gaps`: seconds of each. The longest ones are about whole or half hours: a cause lies just before its effect. Most

@@ -11,7 +11,7 @@ from typing import Any
 
 from clickjoin.config import Files
 from clickjoin.model.ids import ISO, MICROS, embedded_micros, uuid7_micros
-from clickjoin.model.zones import apart
+from clickjoin.model.zones import hours_off
 from clickjoin.proposal.columns import (
     DateAndTime,
     Time,
@@ -325,7 +325,7 @@ def _primary_time(foreign: Log, primary: Choice, found: _Found) -> Choice:
     delays = found.delays()
     if not delays:
         return Choice({"lookback": "1d"}, GUESS, "how long a primary event lies before its foreign one is not known")
-    longest = max(0.0, max(delays) + apart([-delay for delay in delays]) * _HOUR)
+    longest = max(0.0, max(delays) + hours_off([-delay for delay in delays]) * _HOUR)
     hours = max(round(2 * longest / _HOUR + 0.5), 1)
     after = sum(delay < 0 for delay in delays)
     late = f", and {after:,} after them" if after else ""
@@ -340,7 +340,7 @@ def _late(found: _Found) -> str:
     if 2 * len(after) <= len(gaps):
         return ""
     many = f"all {len(gaps):,}" if len(after) == len(gaps) else f"{len(after):,} of {len(gaps):,}"
-    longest = apart(after) * _HOUR or max(after)
+    longest = hours_off(after) * _HOUR or max(after)
     text = f"{longest / _HOUR:.3g} h" if longest >= _HOUR / 2 else f"{longest:,.0f} s"
     return f"{many} sampled primary events lie up to {text} after their clicks"
 

@@ -14,12 +14,12 @@ from clickjoin.chain.links import Link, chain_of, links_of
 from clickjoin.chain.rests_on import rests_on
 from clickjoin.chain.source import by_its_time
 from clickjoin.config import OfPipeline, Pipeline
-from clickjoin.kernel.parquet_lines import lines_of, untold
+from clickjoin.kernel.parquet_lines import lines_of, type_hints
 from clickjoin.kernel.read_lines import read_numbered
 from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.model.errors import ClickjoinError, LakeError
-from clickjoin.model.ids import MICROS, Untold
+from clickjoin.model.ids import MICROS
 from clickjoin.model.names import RAW
 from clickjoin.model.span import Span
 from clickjoin.report.explain import explain
@@ -158,7 +158,7 @@ def _names(link: Link, event_id: str) -> list[str]:
     lines = [line for batch in rows.to_batches() for line in lines_of(batch, item.source.json_columns)]
     if not lines:
         return []
-    spec, decimals = item.spec(int(time.time() * MICROS)), Untold(decimals=untold(rows.schema).decimals)
+    spec, decimals = item.spec(int(time.time() * MICROS)), type_hints(rows.schema).without_times()
     records = read_numbered("", "", spec, np.arange(len(lines)), lines, decimals)
     return [name for batch in records for name in batch["event_id"].to_pylist() if name]
 

@@ -29,7 +29,7 @@ from clickjoin.model.field_path import parse_path, path_text
 from clickjoin.model.ids import EVENT_KEY, MICROS, micros_of, moment
 from clickjoin.model.split import Budget, Problem
 from clickjoin.model.where import in_words
-from clickjoin.model.zones import apart
+from clickjoin.model.zones import hours_off
 from clickjoin.processing.loading import load_processor
 from clickjoin.registry.shards import require_same
 from clickjoin.report.placeholders import placeholders
@@ -344,7 +344,7 @@ def _of_zone(foreign: tuple[Key, ...], times: Mapping[str, set[int]], around: Ar
     """That ids agree and primary events lie whole or half hours after their clicks, if at least so many do."""
     known = [(key.event_time, times[key.primary_id or ""]) for key in foreign if key.primary_id in times]
     gaps = [(min(there, key=lambda at: abs(at - own)) - own) / MICROS for own, there in known if around]
-    if len(gaps) < fewest or not (hours := apart(gaps)):
+    if len(gaps) < fewest or not (hours := hours_off(gaps)):
         return ""
     field, what = ("match.within", "keys") if around and around.pick else ("primary_time", "ids")
     return (

@@ -18,7 +18,7 @@ from clickjoin.kernel.arrays import bool_array, int64_array, scalar, to_numpy
 from clickjoin.kernel.forgotten import NO_ID
 from clickjoin.kernel.parse.lines import column_of
 from clickjoin.kernel.parse.times import micros_by, micros_of
-from clickjoin.model.ids import Untold
+from clickjoin.model.ids import TypeHints
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,9 +55,9 @@ def needed(spec: RecordSpec) -> dict[str, bool]:
     return columns | dict.fromkeys((*spec.event_id, *spec.primary_id), True)
 
 
-def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec, untold: Untold = Untold()) -> Understood:
+def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec, hints: TypeHints = TypeHints()) -> Understood:
     """Check ids and times of `count` records, whose needed columns are arrays of text, integers or floats."""
-    checks = _Checks(count, untold)
+    checks = _Checks(count, hints)
     event_id = checks.id(columns, spec.event_id, "missing-id", "id-too-long")
     event_time = checks.time(event_id, spec.event_time, columns, spec, "event")
     primary_id, primary_time = pa.nulls(count, pa.string()), None
@@ -79,8 +79,8 @@ def understand(columns: Mapping[str, Any], count: int, spec: RecordSpec, untold:
 class _Checks:
     """What is wrong with each of n records; the first thing found counts."""
 
-    def __init__(self, count: int, untold: Untold) -> None:
-        self.code, self.untold = np.zeros(count, np.int16), untold
+    def __init__(self, count: int, hints: TypeHints) -> None:
+        self.code, self.hints = np.zeros(count, np.int16), hints
         self.known: list[tuple[str, str, Any]] = []
 
     def fail(self, wrong: Mask, reason: str, detail: str, shown: Any = None) -> None:
@@ -103,7 +103,7 @@ class _Checks:
         """Columns of an id as text, decimals as the whole numbers that they are."""
         parts = [_text(column_of(columns, name), len(self.code)) for name in names]
         for at, name in enumerate(names):
-            if name in self.untold.decimals:
+            if name in self.hints.decimals:
                 parts[at] = pc.replace_substring_regex(parts[at], r"\.0*$", "")
                 self.fail(to_numpy(pc.match_substring(parts[at], ".")), "wrong-type", f"`{name}` is {FRACTION}")
         return parts
@@ -135,7 +135,7 @@ class _Checks:
             if time_form and time_form.more:
                 parts = [_text(values, count), *(_text(column_of(columns, name), count) for name in time_form.more)]
                 values = pc.binary_join_element_wise(*parts, scalar(" "))
-            if time_form and rule in self.untold.bare:
+            if time_form and rule in self.hints.bare:
                 values = pc.replace_substring_regex(_text(values, count), "Z$", "")
             micros, known = micros_of(values) if time_form is None else micros_by(values, time_form)
             reason = "bad-time" if whose == "event" else "bad-primary-id"
