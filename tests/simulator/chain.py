@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clickjoin.kernel import table_rows
+from clickjoin.kernel.parquet_lines import TypeHints
 from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.kernel.table_rows import RowFile, TableChunk
 from clickjoin.lake.table_changes import Entry, Facts
@@ -97,7 +98,7 @@ def _row_file(file: File) -> RowFile:
     return RowFile(file.path, {}, len(file.rows), 1000 * len(file.rows))
 
 
-def _lines(chunk: TableChunk, file: RowFile, begin: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
+def _lines(chunk: TableChunk, file: RowFile, begin: int, end: int) -> Iterator[tuple[int, list[bytes], TypeHints]]:
     """Rows of a file as lines, as kernel.table_rows has them. Errors: FileNotFoundError."""
     lake, place = rust.lake(), f"{chunk.root}/{file.path}"
     lake.pause("open", chunk.root.rsplit("/", 1)[-1])
@@ -105,7 +106,7 @@ def _lines(chunk: TableChunk, file: RowFile, begin: int, end: int) -> Iterator[t
     if found is None:
         raise FileNotFoundError(place)
     rows = found.rows[begin:end]
-    yield begin, [f"{json.dumps(row, default=str)}\n".encode() for row in rows]
+    yield begin, [f"{json.dumps(row, default=str)}\n".encode() for row in rows], TypeHints()
 
 
 class TableSource(DeltaSource):

@@ -92,6 +92,8 @@ def run(seed: int, *, kind: str = "", verbose: bool = False) -> Outcome:
         "zombies": world.zombies,
         "joined": sum(each.joined for each in oracles),
     }
+    if bent.chain:
+        counts["chained"] = oracles[-1].joined
     counts |= world.counts | {"refused": int(bool(world.refusals)), "removed": lake.removed}
     return Outcome(seed, fault, counts, world.trace or [])
 

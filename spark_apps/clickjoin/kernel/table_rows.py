@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, number_array, scalar
 from clickjoin.kernel.filesystem import open_file
-from clickjoin.kernel.parquet_lines import lines_of, type_hints
+from clickjoin.kernel.parquet_lines import TypeHints, lines_of, type_hints
 from clickjoin.kernel.read_lines import aside, read_numbered
 
 if TYPE_CHECKING:
@@ -97,15 +97,13 @@ def _of_file(
     name = f"{chunk.root}/{file.path}"
     first = offset_of(chunk.piece.version, base)
     try:
-        with open_file(chunk.root, file.path) as opened:
-            decimals = type_hints(pq.read_schema(opened)).without_times()
-        for at, lines in _lines(chunk, file, begin, end):
+        for at, lines, hints in _lines(chunk, file, begin, end):
             numbers = np.arange(first + at, first + at + len(lines))
             if moved:
                 kept = _not_moved(lines, moved)
                 numbers, lines = numbers[kept], [lines[n] for n in kept]
             if lines:
-                yield from read_numbered(name, chunk.source_partition, spec, numbers, lines, decimals)
+                yield from read_numbered(name, chunk.source_partition, spec, numbers, lines, hints)
     except FileNotFoundError:
         why = f"{name}: was cleaned away before its {end - begin} rows were read; restore it, or read the table again"
         yield _lost(chunk, name, first + begin, end - begin, why)
@@ -114,15 +112,19 @@ def _of_file(
         yield aside(name, chunk.source_partition, first + begin, end - begin, "broken-file", why)
 
 
-def _lines(chunk: TableChunk, file: RowFile, begin: int, end: int) -> Iterator[tuple[int, list[bytes]]]:
-    """Rows [begin, end) of a file as lines, some at a time: the number of the first in the file, and the lines."""
+def _lines(chunk: TableChunk, file: RowFile, begin: int, end: int) -> Iterator[tuple[int, list[bytes], TypeHints]]:
+    """Rows [begin, end) of a file as lines, some at a time: the number of the first in the file, the lines, and which
+    columns hold decimals.
+    """
     with open_file(chunk.root, file.path) as opened:
         found = pq.ParquetFile(opened, pre_buffer=False, coerce_int96_timestamp_unit="us")
+        hints = type_hints(found.schema_arrow).without_times()
         at = 0
         for group in range(found.num_row_groups):
             rows = found.metadata.row_group(group).num_rows
             if at < end and begin < at + rows:
-                yield from _of_group(found, group, at, (begin, end), chunk, file)
+                for first, lines in _of_group(found, group, at, (begin, end), chunk, file):
+                    yield first, lines, hints
             at += rows
 
 
@@ -182,7 +184,7 @@ def _former(chunk: TableChunk) -> Counter[bytes] | None:
     found: Counter[bytes] = Counter()
     for file in chunk.piece.former:
         try:
-            for _, lines in _lines(chunk, file, 0, 1 << 62):
+            for _, lines, _hints in _lines(chunk, file, 0, 1 << 62):
                 found.update(map(_print, lines))
         except (FileNotFoundError, pa.ArrowException):
             return None
