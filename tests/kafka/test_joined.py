@@ -272,3 +272,34 @@ def test_one_topic_for_both_streams(make: Made, topics: Topics) -> None:
     verify(bench, repair=True)
     once(bench, own)
     assert not found(verify(bench))
+
+
+@pytest.mark.parametrize("local", some(["0B", "4MB"], 2))
+def test_ids_of_keys_and_times_of_messages(make: Made, topics: Topics, local: str) -> None:
+    """The driver and Spark's tasks read alike what lies beside a value; a message without it goes to quarantine."""
+    for stream in ("primary", "foreign"):
+        topics.create(stream, retention_ms="-1")  # by the times of the messages, which are old
+    beside = {"metadata": ["key", "headers", "timestamp"]}
+    fields = {"event_id": "_key", "event_time": "_timestamp"}
+    bench = make(
+        primary={"source": topics.source("primary", **beside), **fields},
+        foreign={
+            "source": topics.source("foreign", **beside), **fields,
+            "primary_id": "_headers.query", "primary_time": {"lookback": "1h"},
+        },
+        batch={"driver_bytes": local},
+        output={"columns": {"page": {"from": "foreign._headers.page", "type": "STRING"}}},
+    )  # fmt: skip
+    at = round(bench.clock.now * 1000) - 5000
+    topics.send("primary", [{"text": "shoes"}], key=b"q1", timestamp=at)
+    for n in range(3):
+        headers = [("query", b"q1"), ("page", b"%d" % n)]
+        topics.send("foreign", [{"price": n}], key=b"c%d" % n, timestamp=at + n, headers=headers)
+    topics.send("foreign", [{"price": 9}, b"{cut"], key=b"\xff", timestamp=at, headers=[("query", b"q1")])
+    drained(bench)
+    rows = bench.rows("joined", "event_id", "primary_id", "page", "event_time")
+    assert [row[:3] for row in rows] == [(f"c{n}", "q1", str(n)) for n in range(3)]
+    assert [round(row[3].timestamp() * 1000) for row in rows] == [at, at + 1, at + 2]
+    bad = bench.rows("quarantine", "reason", "raw")
+    assert bad == [("broken-json", b"{cut"), ("missing-id", b'{"price": 9}')]
+    assert not found(verify(bench))

@@ -34,6 +34,16 @@ def file(folder: Path, **more: Any) -> Path:
     return path
 
 
+def test_metadata(tmp_path: Path) -> None:
+    source = load(file(tmp_path, metadata=["key", "timestamp"])).foreign.source
+    assert isinstance(source, Kafka)
+    assert source.metadata == ("key", "timestamp")
+    with pytest.raises(ConfigError, match="metadata is for records of JSON"):
+        load(file(tmp_path, metadata=["key"], format="csv", columns=["event_id", "query_id"]))
+    with pytest.raises(ConfigError, match="offset"):
+        load(file(tmp_path, metadata=["offset"]))
+
+
 def test_a_topic(tmp_path: Path) -> None:
     more = {"servers": ["a:9092", "b:9092"], "from": datetime(2026, 11, 1, tzinfo=UTC), "group": "shop"}
     source = load(file(tmp_path, **more, options={"check.crcs": True, "fetch.wait.max.ms": 10})).foreign.source

@@ -78,6 +78,11 @@ class Kafka(Strict):
         alias="json",
         description="Fields whose text is JSON, such as `after`: what they hold becomes part of the record.",
     )
+    metadata: tuple[Literal["key", "headers", "timestamp"], ...] = Field(
+        (),
+        description="What of a message becomes part of its record, beside its value: fields `_key`, `_headers` (such "
+        "as `_headers.id`) and `_timestamp`.",
+    )
     group: str = Field(
         "clickjoin",
         min_length=1,
@@ -124,8 +129,9 @@ class Kafka(Strict):
             raise ValueError("a message of CSV has no header; name its fields in `columns`")
         if self.format == "json" and (self.columns is not None or self.separator != ","):
             raise ValueError("separator and columns are for CSV; remove them, or write format: csv")
-        if self.json_texts and self.format == "csv":
-            raise ValueError("json is for records of JSON; remove it, for all fields of CSV are text")
+        if (self.json_texts or self.metadata) and self.format == "csv":
+            name, why = ("json", "all fields of CSV are text") if self.json_texts else ("metadata", "CSV has no fields")
+            raise ValueError(f"{name} is for records of JSON; remove it, for {why}")
         return self
 
     @property

@@ -91,7 +91,8 @@ class Link(NamedTuple):
 class KafkaChunk(NamedTuple):
     """Offsets [start, end) of a partition, for one task. `name`: what records say of where they were.
 
-    `csv`: how its CSV is written, None for JSON. A chunk that is `lost` (why, in a sentence) is not read.
+    `csv`: how its CSV is written, None for JSON. `metadata`: what of a message becomes part of its record. A chunk that
+    is `lost` (why, in a sentence) is not read.
     """
 
     name: str
@@ -103,6 +104,7 @@ class KafkaChunk(NamedTuple):
     end: int
     csv: CsvForm | None = None
     lost: str = ""
+    metadata: tuple[str, ...] = ()
 
 
 def spread_offsets(chunks: Sequence[KafkaChunk], sizes: Sequence[int], most: int) -> list[list[KafkaChunk]]:

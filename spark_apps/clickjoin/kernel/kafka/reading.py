@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from clickjoin.kernel.arrays import int64_array, to_numpy
 from clickjoin.kernel.content import framed
 from clickjoin.kernel.kafka.connection import Connection, KafkaAway, NoTopic, is_end, is_final, is_out_of_range
+from clickjoin.kernel.kafka.metadata import with_metadata
 from clickjoin.kernel.parse.lines import REASONS, Block
 from clickjoin.kernel.read_lines import SCHEMA, LineReader, bad_batch, lost_batch
 from clickjoin.model.errors import SourceError, SourceMoved
@@ -278,6 +279,8 @@ class MessageReader:
         """Records of some messages: the good ones, then the bad ones."""
         values: list[bytes | None] = list(map(_VALUE, messages))
         lines = [value or b"" for value in values] if None in values else cast("list[bytes]", values)
+        if wanted := self.chunk.metadata:
+            lines = [with_metadata(line, message, wanted) for line, message in zip(lines, messages, strict=True)]
         whole = np.cumsum(np.fromiter(map(len, lines), np.int64, len(lines))) // _BLOCK
         for block in np.unique(whole).tolist():
             rows = slice(*np.searchsorted(whole, [block, block + 1]).tolist())
@@ -293,13 +296,14 @@ class MessageReader:
         sizes = np.fromiter(map(len, lines), np.int64, len(lines))
         ends = np.cumsum(sizes + 1)
         starts = ends - sizes - 1
+        lengths = np.fromiter((len(value or b"") for value in values), np.int64, len(values))
         offsets, seen = _offsets(messages), np.zeros(len(lines), np.bool_)
         bad: list[tuple[int, str, str]] = []
         for batch in self._lines.read(Block(_BASE, data, None, ends)):
             rows = np.searchsorted(starts, to_numpy(batch.column(_OFFSET)) - _BASE)
             if batch["reason"].null_count:
                 seen[rows] = True
-                yield _placed(batch, offsets[rows], sizes[rows])
+                yield _placed(batch, offsets[rows], lengths[rows])
             else:
                 bad += _first_parts(batch, rows)
         seen[[row for row, *_ in bad]] = True

@@ -172,7 +172,9 @@ class KafkaSource(RangeSource):
                 topic = self._connection.topic(name)
                 wanted = {one.place.number for one in ranges if one.topic == name} & set(topic.partitions)
                 now[name] = topic, self._connection.ends(name, wanted)
-        return [chunk for one in ranges for chunk in located(one, *now[one.topic], self._form)]
+        metadata = self._config.metadata
+        there = (chunk for one in ranges for chunk in located(one, *now[one.topic], self._form))
+        return [chunk._replace(metadata=metadata) for chunk in there]
 
     def read_chunks(self, chunks: Sequence[KafkaChunk], spec: RecordSpec) -> pa.Table:
         """Their records, read by this process; columns as RECORDS_DDL."""
