@@ -52,7 +52,7 @@ def verify(
 
 
 def _who_joins(engine: Engine, pipeline: Pipeline, replica: str) -> str:
-    """Who is to join what a repair dispatches again: at a replica that nobody runs it would wait for ever."""
+    """Who is to join what a repair dispatches again: at a replica that nobody runs it would never be joined."""
     try:
         recovery = JournalReader(engine.lake.delta, pipeline.pipeline, replica, "recover")
         if recovery.planned() > recovery.settled():  # one that was cut short, to be finished first

@@ -133,9 +133,7 @@ class KafkaSource(RangeSource):
 
     def _to_compare(self, name: str, position: Position, ends: Ends) -> bool:
         last = self._compared_at.get(name, -inf)
-        return position.next < ends.high or (
-            position.next == ends.high and time.monotonic() - last > _COMPARE_SECONDS
-        )
+        return position.next < ends.high or (position.next == ends.high and time.monotonic() - last > _COMPARE_SECONDS)
 
     def _look(self, positions: Mapping[str, Position]) -> Look:
         name = self._config.topic
