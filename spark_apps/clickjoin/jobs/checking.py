@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from clickjoin import quality as suites
 from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.dispatcher.peers import who_joins
 from clickjoin.engine import Engine
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.readable import UnreadableLog
 from clickjoin.lake.requirements import has_tables, require_lake
 from clickjoin.model.errors import LakeError
 from clickjoin.model.reporter import Reporter
@@ -58,7 +61,7 @@ def _who_joins(engine: Engine, pipeline: Pipeline, replica: str) -> str:
         if recovery.planned() > recovery.settled():  # one that was cut short, to be finished first
             return replica
         return who_joins(engine.lake.delta, pipeline.pipeline, replica)
-    except LakeError:  # a journal that cannot be read is repaired first
+    except (LakeError, UnreadableLog, OSError, pa.ArrowException):  # a journal that cannot be read is repaired first
         return replica
 
 

@@ -161,8 +161,9 @@ class _Log:
         return [Torn(POINTER, f"names checkpoint {version}, which is not there", version, True)]
 
     def _checkpoint(self, name: str, state: LogState) -> None:
+        place = f"{self._root}/{name}"
         try:
-            with self._files.open_input_file(place := f"{self._root}/{name}") as file:
+            with self._files.open_input_file(place) as file:
                 rows = pq.read_table(file, columns=["txn", "metaData"])
         except (pa.ArrowException, OSError) as error:
             raise not_read(place, error) or error from error  # what is taken for torn, a repair puts aside
