@@ -11,8 +11,9 @@ from typing import Any
 
 from clickjoin.backup.restore import restore
 from clickjoin.backup.take import take
+from clickjoin.jobs.checking import verify
 from clickjoin.jobs.dates import close_day
-from clickjoin.jobs.upkeep import forget, gc, reshard
+from clickjoin.jobs.upkeep import forget, gc, rebuild, reshard
 from clickjoin.model.errors import DateBusy
 from tests.conformance.world import BASE, HOUR, World, click, query
 
@@ -174,6 +175,16 @@ def _put_back(world: World) -> None:
     world.work()
 
 
+def _rebuilt(world: World, what: str) -> None:
+    """As someone does who has stopped the joins; what was under way when the table went is repaired after."""
+    world.forget_processes()
+    rebuild(world.spark, world.pipeline, "main", _silent, what=what, replace=True)
+    verify(
+        world.spark, world.pipeline, "main", _silent, since=datetime.fromtimestamp(BASE, UTC).isoformat(), repair=True
+    )
+    world.work()
+
+
 def _silent(_: object) -> None:
     pass
 
@@ -246,4 +257,10 @@ MATCH = Scenario(
     (*LANDED, "registry", "joined", "pending", "unjoinable"),
     _MATCH,
 )
-ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH)
+REGISTRY = Scenario(
+    "registry rebuild", (Step(_first), Step(_late, partial(_rebuilt, what="registry"))), ("journal", "registry"), TOP
+)
+JOURNAL = Scenario(
+    "journal rebuild", (Step(_both), Step(_late, partial(_rebuilt, what="journal"))), ("journal", "registry")
+)
+ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH, REGISTRY, JOURNAL)

@@ -34,7 +34,8 @@ def batch(name: str, count: int, at: int) -> list[dict[str, Any]]:
     return [click(f"{name}{n}", at + n, Q) for n in range(count)]
 
 
-def test_what_took_the_place_of_lost_messages_is_read(make: Any, alone: Broker) -> None:
+@pytest.mark.parametrize("grown", [30, 10], ids=["by more", "by as many as it lost"])
+def test_what_took_the_place_of_lost_messages_is_read(make: Any, alone: Broker, grown: int) -> None:
     topics = Topics(alone.servers, "t")
     for stream in ("primary", "foreign"):
         topics.create(stream)
@@ -55,7 +56,7 @@ def test_what_took_the_place_of_lost_messages_is_read(make: Any, alone: Broker) 
     alone.start()
     bench.clock.now += 30
     topics = Topics(alone.servers, "t")
-    topics.send("foreign", other := batch("c", 30, 40))
+    topics.send("foreign", other := batch("c", grown, 40))
     engine = bench.replica("main")
     assert engine.join_once()
     (problem,) = engine.problems()

@@ -11,8 +11,10 @@ from deltalake import DeltaTable
 
 from clickjoin.engines.arrow import ArrowTables
 from clickjoin.lake import object_lock, objects
+from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.folders import moving_tables
 from clickjoin.lake.log_entries import read_log
+from clickjoin.lake.lost_files import bad_files
 from clickjoin.lake.probe import fault_on_s3
 from clickjoin.lake.readable import ReadableTables
 from clickjoin.lake.requirements import require_writable
@@ -44,6 +46,13 @@ def test_a_store_that_keeps_its_word(proxy: Proxy, gateway: Gateway, root: str) 
         require_writable(root)
     assert len(seen.met) == 2  # asked once a process
     assert not list((gateway.folder / "data/store").rglob("_probe-*"))
+
+
+def test_a_lost_answer_to_the_probe(proxy: Proxy, root: str) -> None:
+    """The client sends it again, and finds its own object."""
+    with proxy.rule("lose", "PUT", "*/_probe-*", times=1) as lost:
+        require_writable(root)
+    assert len(lost.met) == 1
 
 
 def test_a_store_that_ignores_the_condition(proxy: Proxy, gateway: Gateway, root: str) -> None:
@@ -114,6 +123,20 @@ def grown(gateway: Gateway, root: str) -> Iterator[ArrowTables]:
             if number == 2:
                 delta.open("registry").create_checkpoint()
         yield delta
+
+
+def test_what_a_store_does_not_give_is_not_damaged(grown: ArrowTables, proxy: Proxy, gateway: Gateway) -> None:
+    """A repair takes what is damaged out of its table: a log's checkpoint, or a data file."""
+    row = dict.fromkeys(REGISTRY.names, "x") | {"event_time": moment(0), "shard": 0}
+    assert grown.append("registry", [row], Txn("a", 5))
+    held = names(gateway, grown, "registry")
+    through = DeltaReader(grown.root)
+    through.open("registry")
+    for path in ("*.parquet", "*.checkpoint.parquet"):
+        with proxy.rule("deny", "GET", path), pytest.raises(LakeError, match="access is denied"):
+            (bad_files(through, "registry") if path == "*.parquet" else read_log(grown.path("registry")))
+    assert names(gateway, grown, "registry") == held
+    assert bad_files(through, "registry") == []
 
 
 def names(gateway: Gateway, delta: ArrowTables, table: str) -> list[str]:

@@ -66,7 +66,8 @@ class Differing:
         self._of = dict(zip(("east", "west"), self._choices, strict=True))  # what a replica begins processes with
         self._in: dict[Any, Any] = {}  # what a process has begun with
         if kind == "zones":  # begun by a release that kept none
-            lake.tables[f"{whole.root}/journal"].settings.pop(ZONES, None)
+            for table in ("journal", "shard_timeline"):
+                lake.tables[f"{whole.root}/{table}"].settings.pop(ZONES, None)
             _host[0] = lambda: self._in.get(getcurrent(), "newer")
 
     def pipeline(self, replica: str) -> Pipeline:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from clickjoin.jobs.checking import verify as job
 from clickjoin.model.errors import LakeError
 from clickjoin.verification import records, reland
 from clickjoin.verification.findings import Report
@@ -187,6 +188,17 @@ def test_a_torn_commit(bench: Bench, name: str, content: bytes) -> None:
         verify(bench)
     report = repair(bench)
     assert found(report)["torn_log"] == 1
+    whole(bench, "d")
+
+
+def test_a_gap_in_the_journal_is_repaired_by_the_job(bench: Bench) -> None:
+    """Under a name that nobody runs: who joins what it dispatches again is asked of a journal that nobody can read."""
+    more(bench, "d")
+    newest(bench, "journal").unlink()
+    more_of_it = folder(bench, "journal") / "_delta_log" / f"{int(newest(bench, 'journal').stem) + 2:020}.json"
+    more_of_it.write_bytes(newest(bench, "journal").read_bytes())
+    done = job(bench.spark, bench.pipeline, "nobody", lambda _: None, since="2026-03-01T00:00Z", repair=True)
+    assert done["found"]["torn_log"] == 1
     whole(bench, "d")
 
 

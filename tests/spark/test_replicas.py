@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from clickjoin.jobs.checking import verify
 from clickjoin.model import failpoint
 from tests.spark.bench import Bench, click, counts, query
+from tests.spark.hand import Hand
 
 Q = query("q")
 
@@ -73,3 +76,22 @@ def test_first_is_dead_and_the_second_goes_on(make: Callable[..., Bench], monkey
     assert bench.join()["repeats"] == 1
     assert bench.join()["repeats"] == 1
     assert bench.hosts("joined") == ["a", "b"]
+
+
+def test_what_a_repair_dispatches_again_is_joined_by_a_replica_that_runs(make: Callable[..., Bench]) -> None:
+    """`verify --repair` says nothing of a replica, and nobody runs one of the name that it goes by then."""
+    bench = make()
+    bench.queries(Q)
+    bench.clicks(click("a", 1, Q), click("b", 2, Q))
+    for name in ("east", "west"):
+        assert bench.replica(name).join_once()
+    Hand(bench).delete("joined", "a")
+    said: list[str] = []
+    repaired = verify(bench.spark, bench.pipeline, "main", said.append, since="2026-03-01T00:00Z", repair=True)
+    assert repaired["repaired"] == {"claim_without_output": 1}
+    assert [line for line in said if "replica main has never planned a batch" in line]
+    bench.clock.now = time.time() + 10  # by the machine's clock, which the job goes by, it is that late
+    for name in ("east", "west"):
+        bench.replica(name).retry_once()
+    assert [row[0].split(":")[0] for row in bench.rows("joined", "event_id")] == ["a", "b"]
+    assert {row[0] for row in bench.rows("pending", "replica")} <= {"east", "west"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+
 import botocore.exceptions
 import pytest
 
 from clickjoin.model.errors import DataFileGone, LakeError, StoreBusy
-from clickjoin.model.store_faults import store_fault
+from clickjoin.model.store_faults import not_read, store_fault
 from clickjoin.spark.failures import translate
 
 SAID = {
@@ -123,3 +125,23 @@ def test_of_spark_and_arrow_it_is_one_of_ours() -> None:
     busy = translate(RuntimeError("S3Exception: SlowDown (s3a://b/p/joined)"))
     assert isinstance(busy, StoreBusy)
     assert busy.retryable
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError("When reading 'a' in bucket 'b': AWS Error SLOW_DOWN during GetObject operation: no"), StoreBusy),
+        (OSError("When reading 'a' in bucket 'b': AWS Error INTERNAL_FAILURE during GetObject operation"), StoreBusy),
+        (OSError("S3 s3://b/a: ClientError: An error occurred (AccessDenied) when calling GetObject"), LakeError),
+        (OSError(errno.EMFILE, "Too many open files"), LakeError),
+        (PermissionError(errno.EACCES, "Permission denied"), LakeError),
+        (OSError(errno.EIO, "Input/output error"), None),
+        (OSError("Couldn't deserialize thrift: TProtocolException"), None),
+        (FileNotFoundError("AWS Error NO_SUCH_KEY during GetObject operation"), None),
+        (OSError(), None),
+    ],
+)
+def test_a_file_that_was_not_read_is_not_damaged(error: OSError, kind: type | None) -> None:
+    found = not_read("lake/p/joined/a.parquet", error)
+    assert type(found) is (kind or type(None))
+    assert found is None or str(found).startswith("lake/p/joined/a.parquet: ")

@@ -23,7 +23,7 @@ from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import TimeForm
 from clickjoin.model.zones import rules_of
 from clickjoin.registry.zones import keep_zones
-from clickjoin.schemas import BATCHES
+from clickjoin.schemas import BATCHES, TIMELINE
 
 ZONE = "America/Mexico_City"  # which gave up summer time in 2022
 FORM = "%Y-%m-%d %H:%M:%S"
@@ -78,7 +78,8 @@ def test_of_two_hosts_that_begin_at_once_one_is_refused(
     """Whenever the other one comes, as a property of a table is written over."""
     now, theirs = datetime.now(UTC), {ZONE: "those of another host"}
     delta, other = ArrowTables(str(tmp_path)), ArrowTables(str(tmp_path))
-    delta.create(BATCHES)
+    for table in (BATCHES, TIMELINE):
+        delta.create(table)
     commit, refused = getattr(ArrowTables, before), []
 
     def first_the_other(self: ArrowTables, *given: Any) -> Any:
@@ -98,6 +99,17 @@ def test_of_two_hosts_that_begin_at_once_one_is_refused(
     assert delta.zones[ZONE] == (rules_of(ZONE) if before == "set_zones" else theirs[ZONE])
     with pytest.raises(LakeError):  # for good
         keep_zones(ArrowTables(str(tmp_path)), {ZONE: "those of a third"}, now)
+
+
+def test_a_lake_whose_journal_was_lost_keeps_to_its_rules(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """They were kept in the journal alone: the next host to begin set its own, and read every event as another."""
+    pipeline = _pipeline(tmp_path)
+    initialise(pipeline, ArrowTables(pipeline.root))
+    shutil.rmtree(f"{pipeline.root}/journal")
+    ArrowTables(pipeline.root).create(BATCHES)  # as `journal rebuild` makes it
+    request.getfixturevalue("older")
+    with pytest.raises(LakeError, match=rf"time zone {ZONE} has other rules on this host"):
+        initialise(pipeline)
 
 
 def test_a_lake_keeps_to_the_rules_it_was_read_by(tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -16,6 +16,7 @@ from clickjoin.lake.delta_reader import DeltaReader
 from clickjoin.lake.log_entries import TableLog
 from clickjoin.lake.log_looks import logs
 from clickjoin.model.batch_plan import BatchPlan
+from clickjoin.model.store_faults import not_read
 from clickjoin.model.txn import Shown
 from clickjoin.schemas import ALL, REGISTRY
 
@@ -114,6 +115,8 @@ def _said(delta: DeltaReader, pipeline: str, log: TableLog) -> tuple[dict[Key, S
     try:
         rows = delta.read("journal", filters, ["replica", "sequence", "state", "plan"]).to_pylist()
     except (OSError, pa.ArrowException) as error:  # a file that is gone, or is no Parquet (any more)
+        if unread := not_read(delta.path("journal"), error):
+            raise unread from error
         return {}, str(error)
     found: dict[Key, Sequence] = {}
     for row in rows:

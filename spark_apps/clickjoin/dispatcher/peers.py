@@ -45,6 +45,14 @@ def require_known(delta: DeltaReader, replica: str) -> None:
         )
 
 
+def who_joins(delta: DeltaReader, pipeline: str, replica: str) -> str:
+    """This replica, or where it has never planned a batch of new records the one that has planned the newest."""
+    others = peer_batches(delta, pipeline, replica)
+    if not others or (replica, "join") in sequences(delta):
+        return replica
+    return max(others, key=lambda other: (other.planned_at, other.replica)).replica
+
+
 def peer_batches(delta: DeltaReader, pipeline: str, replica: str) -> list[PeerBatch]:
     """The newest join batch of every other replica that ever planned one."""
     names = [name for name, sequence in sequences(delta) if sequence == "join" and name != replica]

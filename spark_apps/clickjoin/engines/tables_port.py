@@ -104,13 +104,18 @@ class Tables(DeltaReader, ABC):
                 return
 
     def set_zones(self, rules: Mapping[str, str]) -> None:
-        """Keep the rules (by zone) that times of this lake's events are read by, beside those that are kept already."""
-        for last in _TRIES:
-            if rules.items() <= self.zones.items():
-                return
-            kept = json.dumps({**rules, **self.zones}, separators=(",", ":"))
-            if self._change_settings("journal", Settings(properties={ZONES: kept}), last):
-                return
+        """Keep the rules (by zone) that times of this lake's events are read by, beside those that are kept already.
+
+        In two tables, since a rebuilt journal says nothing of them.
+        """
+        for name in ("journal", "shard_timeline"):
+            for last in _TRIES:
+                kept = {**rules, **self.zones}
+                if self.zones_in(name) == kept:
+                    break
+                properties = {ZONES: json.dumps(kept, separators=(",", ":"))}
+                if self._change_settings(name, Settings(properties=properties), last):
+                    break
 
     @abstractmethod
     def append(self, name: str, rows: Sequence[dict[str, Any]], txn: Txn | None = None) -> bool:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from clickjoin import quality as suites
+from clickjoin.dispatcher.journal import JournalReader
+from clickjoin.dispatcher.peers import who_joins
 from clickjoin.engine import Engine
 from clickjoin.lake.delta_reader import DeltaReader
+from clickjoin.lake.readable import UnreadableLog
 from clickjoin.lake.requirements import has_tables, require_lake
+from clickjoin.model.errors import LakeError
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import parse_moment
 from clickjoin.processing.check import check as check_sums
@@ -41,8 +47,22 @@ def verify(
         remove_doubles=remove_doubles,
     )
     engine = Engine(spark, pipeline, replica, agreeing=False)
+    if wanted.repair and (other := _who_joins(engine, pipeline, replica)) != replica:
+        report(f"replica {replica} has never planned a batch: what is dispatched again waits at replica {other}")
+        engine = Engine(spark, pipeline, other, agreeing=False)
     found = Verifier(engine, report, oldest_wrong=lambda: _oldest_wrong(engine, bool(repair))).verify(wanted).to_dict()
     return found | _of_processing(pipeline, found, report)
+
+
+def _who_joins(engine: Engine, pipeline: Pipeline, replica: str) -> str:
+    """Who is to join what a repair dispatches again: at a replica that nobody runs it would never be joined."""
+    try:
+        recovery = JournalReader(engine.lake.delta, pipeline.pipeline, replica, "recover")
+        if recovery.planned() > recovery.settled():  # one that was cut short, to be finished first
+            return replica
+        return who_joins(engine.lake.delta, pipeline.pipeline, replica)
+    except (LakeError, UnreadableLog, OSError, pa.ArrowException):  # a journal that cannot be read is repaired first
+        return replica
 
 
 def _oldest_wrong(engine: Engine, asked: bool) -> datetime | None:

@@ -226,8 +226,15 @@ class DeltaReader:
 
     @property
     def zones(self) -> dict[str, str]:
-        """The rules of time zones that this lake keeps, by zone (model.zones). Errors: as of `open`."""
-        found: dict[str, str] = json.loads((self.open("journal").metadata().configuration or {}).get(ZONES, "{}"))
+        """The rules of time zones that this lake keeps, by zone (model.zones). Errors: as of `open`.
+
+        What the journal says holds; where that was lost and rebuilt, what the timeline says.
+        """
+        return self.zones_in("shard_timeline") | self.zones_in("journal")
+
+    def zones_in(self, name: str) -> dict[str, str]:
+        """The same as one table says them."""
+        found: dict[str, str] = json.loads((self.open(name).metadata().configuration or {}).get(ZONES, "{}"))
         return found
 
     def version(self, name: str) -> int:

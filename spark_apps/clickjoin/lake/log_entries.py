@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.filesystem import filesystem
 from clickjoin.lake.restores import Restores
+from clickjoin.model.store_faults import not_read
 
 COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:[0-9a-f-]{36}\.)?(?:(\d{10})\.(\d{10})\.)?parquet")
@@ -160,8 +161,12 @@ class _Log:
         return [Torn(POINTER, f"names checkpoint {version}, which is not there", version, True)]
 
     def _checkpoint(self, name: str, state: LogState) -> None:
-        with self._files.open_input_file(f"{self._root}/{name}") as file:
-            rows = pq.read_table(file, columns=["txn", "metaData"])
+        place = f"{self._root}/{name}"
+        try:
+            with self._files.open_input_file(place) as file:
+                rows = pq.read_table(file, columns=["txn", "metaData"])
+        except (pa.ArrowException, OSError) as error:
+            raise not_read(place, error) or error from error  # what is taken for torn, a repair puts aside
         for column in rows.column_names:
             for value in rows[column].drop_null().to_pylist():
                 state.take({column: value})

@@ -13,6 +13,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from clickjoin.kernel.filesystem import filesystem
+from clickjoin.model.store_faults import not_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,10 @@ class BadFile:
 
 
 def bad_files(delta: DeltaReader, name: str, *, whole: bool = False) -> list[BadFile]:
-    """Files that are gone, of another size than the log says, or without a readable end; `whole`: all is read."""
+    """Files that are gone, of another size than the log says, or without a readable end; `whole`: all is read.
+
+    Errors: LakeError or StoreBusy where one cannot be looked at.
+    """
     actions = delta.files(name)
     if not actions.num_rows:
         return []
@@ -63,6 +67,8 @@ def _fault(files: pafs.FileSystem, place: str, there: int, size: int, whole: boo
         with files.open_input_file(place) as file:
             pq.read_table(file) if whole else pq.read_metadata(file)
     except (pa.ArrowException, OSError) as error:
+        if unread := not_read(place, error):  # what is taken for damaged, a repair takes out of its table
+            raise unread from error
         return DAMAGED, str(error).splitlines()[0]
     return "", ""
 

@@ -46,15 +46,20 @@ def refusals() -> tuple[type[Exception], ...]:
 
 def _excludes(asked: Any, bucket: str, key: str) -> bool:
     """Whether of two writers that each want to be the first of one object only one is."""
-    from botocore.exceptions import ClientError
-
-    asked.put_object(Bucket=bucket, Key=key, Body=b"1", IfNoneMatch="*")
     try:
-        asked.put_object(Bucket=bucket, Key=key, Body=b"2", IfNoneMatch="*")
-    except ClientError as error:
-        if error.response["Error"]["Code"] in _TAKEN:
-            return True
-        raise
+        _is_first(asked, bucket, key)  # if not: its own request whose answer was lost, and was sent again
+        return not _is_first(asked, bucket, key)
     finally:
         asked.delete_object(Bucket=bucket, Key=key)
-    return False
+
+
+def _is_first(asked: Any, bucket: str, key: str) -> bool:
+    from botocore.exceptions import ClientError
+
+    try:
+        asked.put_object(Bucket=bucket, Key=key, Body=b"1", IfNoneMatch="*")
+    except ClientError as error:
+        if error.response["Error"]["Code"] in _TAKEN:
+            return False
+        raise
+    return True

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from typing import NamedTuple
+
+from clickjoin.model.errors import ClickjoinError, LakeError, StoreBusy
 
 
 class StoreFault(NamedTuple):
@@ -77,3 +80,23 @@ def store_fault(text: str) -> StoreFault | None:
         return fault
     cause = next((cause for words, cause in _CAUSES.items() if words in text.lower()), "")
     return fault._replace(why=f"{fault.why} at {address[0]}{f' ({cause})' if cause else ''}")
+
+
+_OF_STORE = re.compile(r"AWS Error|\AS3 s3://")  # what Arrow's client and this program's own say
+_OF_PROCESS = {
+    errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT,
+}  # fmt: skip
+
+
+def not_read(place: str, error: Exception) -> ClickjoinError | None:
+    """The error of a file that was not read, where nothing is known of what it holds; None where that is damaged."""
+    text = (str(error).splitlines() or [""])[0]
+    if isinstance(error, FileNotFoundError) or "NO_SUCH_KEY" in text:
+        return None
+    if _OF_STORE.search(text):
+        known = store_fault(text)
+        kind = StoreBusy if known is None or known.passes else LakeError
+        return kind(f"{place}: {known.why if known else text}", remedy=known.remedy if known else "Try it again")
+    if isinstance(error, OSError) and error.errno in _OF_PROCESS:
+        return LakeError(f"{place}: cannot be read ({text})", remedy="Let this process read it, and run it again")
+    return None

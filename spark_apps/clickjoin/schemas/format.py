@@ -8,5 +8,5 @@ from __future__ import annotations
 KEY = "clickjoin.format"
 ENGINE = "clickjoin.engine"  # of the journal: the engine that ran last
 FIRST_ENGINE = "arrow"  # of a lake that does not say
-ZONES = "clickjoin.zones"  # of the journal: the rules of the time zones that its events' times were read by, as JSON
+ZONES = "clickjoin.zones"  # of journal and timeline: the rules of zones that events' times were read by, as JSON
 FORMAT = 3

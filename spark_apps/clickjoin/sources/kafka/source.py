@@ -62,6 +62,7 @@ class Group:
 
 _LOOK = 5.0  # seconds that someone waits who only looks
 _CUT_SECONDS = 60.0  # a log that has been too short for so long has lost what it lacks
+_COMPARE_SECONDS = 60.0  # how often one that shows nothing new is compared with what was read
 _MEAN, _ENOUGH = 500.0, 100  # bytes of a message, until so many were read
 _END = 1 << 62  # an offset behind every end
 
@@ -86,6 +87,7 @@ class KafkaSource(RangeSource):
         self._form = CsvForm(source.separator, source.columns or ()) if source.format == "csv" else None
         self._mean: float | None = None
         self._short: dict[int, float] = {}  # partitions whose logs are too short, and since when (monotonic)
+        self._compared_at: dict[str, float] = {}  # when a partition was last compared (monotonic)
 
     def plan(self, offsets: Mapping[str, SourceOffset], budget: Budget) -> SourcePlan:
         """Say what a batch reads next: nothing beyond what is committed. See Source.
@@ -112,18 +114,26 @@ class KafkaSource(RangeSource):
         return replace(plan, problems=(*plan.problems, *said, *([refused] if refused else [])))
 
     def _compared(self, look: Look, positions: Mapping[str, Position]) -> tuple[Sequence[Position], Sequence[Problem]]:
-        """Positions of partitions that have more to read, and hold other messages than were read. See `marks`."""
+        """Positions of partitions that hold other messages than were read. See `marks`.
+
+        One that ends where it was read to may have come back older and taken in as many: it is compared now and then.
+        """
         places = {str(Place(look.topic.cluster, look.topic.id, number)): ends for number, ends in look.ends.items()}
-        grown = [
-            position
+        asked = {
+            name: position
             for name, ends in places.items()
-            if (position := positions.get(name)) and position.next < ends.high and position.marks
-        ]
-        if not self._keep or not grown:
+            if (position := positions.get(name)) and position.marks and self._to_compare(name, position, ends)
+        }
+        if not self._keep or not asked:
             return (), ()
-        back, said = refuted(self._connection, look.name, grown)
+        back, said = refuted(self._connection, look.name, asked.values())
+        self._compared_at |= dict.fromkeys(asked, time.monotonic())
         lows = {position.place.number: look.ends[position.place.number].low for position in back}
         return [replace(one, next=max(one.next, lows[one.place.number])) for one in back], said
+
+    def _to_compare(self, name: str, position: Position, ends: Ends) -> bool:
+        last = self._compared_at.get(name, -inf)
+        return position.next < ends.high or (position.next == ends.high and time.monotonic() - last > _COMPARE_SECONDS)
 
     def _look(self, positions: Mapping[str, Position]) -> Look:
         name = self._config.topic
