@@ -12,6 +12,8 @@ from clickjoin.config.where import CONDITIONS
 from clickjoin.model.field_path import parse_path
 from clickjoin.model.where import Condition
 
+MOST_TOUCHES = 1000  # of a row, unless its pipeline says another number
+
 
 def _each_side(value: Any) -> Any:
     """`on: user` is short for `on: {foreign: user, primary: user}`."""
@@ -63,7 +65,16 @@ class Match(Strict):
         "`{first: [a, b]}`: the first that is set. "
         "Fixed once the tables exist."
     )
-    pick: Literal["last", "first"] = Field("last", description="Which of several primary events is joined.")
+    pick: Literal["last", "first", "all"] = Field(
+        "last",
+        description="Which of several primary events is joined. `all`: the last, and columns `touches` and "
+        "`touch_count` of all of them.",
+    )
+    limit: int | None = Field(
+        None,
+        ge=2,
+        description="Of `all`: how many touches a row keeps at most, the first and the newest. Default: 1000.",
+    )
     prefer: Annotated[tuple[Condition, ...], CONDITIONS] = Field(
         (),
         description="Primary events that go before all others of a window: by field a value, a list, `{not: …}` or "
@@ -75,6 +86,19 @@ class Match(Strict):
     late: Literal["wait"] = Field(
         "wait", description="A foreign event is decided once the primary stream has passed its time."
     )
+
+    @model_validator(mode="after")
+    def _of_all(self) -> Match:
+        if self.pick == "all" and self.prefer:
+            raise ValueError("prefer chooses one touch, and pick: all keeps each; remove prefer, or pick last or first")
+        if self.pick != "all" and self.limit is not None:
+            raise ValueError("limit is how many touches pick: all keeps; remove it, or write pick: all")
+        return self
+
+    @property
+    def most(self) -> int:
+        """How many touches a row of `all` keeps at most."""
+        return self.limit or MOST_TOUCHES
 
     def require_flat(self, source: Any) -> None:
         """Errors: ValueError where `prefer` looks into objects of a source of CSV, whose records hold none."""

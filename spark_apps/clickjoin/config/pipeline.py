@@ -38,7 +38,7 @@ from clickjoin.config.types import Place, Strict, keys_of
 from clickjoin.model.dags import PROCESSING
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, Around, RecordSpec, TimeForm
-from clickjoin.model.places import JOINED, above_globs, declare, declare_output, is_on_s3
+from clickjoin.model.places import JOINED, TOUCH, TOUCH_COUNT, TOUCHES, above_globs, declare, declare_output, is_on_s3
 from clickjoin.model.span import span_text
 from clickjoin.model.where import Where
 from clickjoin.yaml_file import parse
@@ -135,7 +135,22 @@ class Pipeline(Strict):
     def _prefers_columns(self) -> Pipeline:
         if self.match and self.primary:
             self.match.require_flat(self.primary.source)
+        if self.match and self.match.pick == "all":
+            self._require_room_for_touches()
         return self
+
+    def _require_room_for_touches(self) -> None:
+        if self.adapter != DEFAULT_ADAPTER:
+            raise ValueError(
+                f"foreign.match.pick: all takes what `output` says of each touch, and adapter {self.adapter} makes the "
+                "output; remove adapter, or pick last or first"
+            )
+        taken = {name.lower() for name in self.output.columns} & {*TOUCH, TOUCHES, TOUCH_COUNT}
+        if taken:
+            raise ValueError(
+                f"output.columns: {', '.join(sorted(taken))} is a column of what foreign.match.pick: all adds; give "
+                "yours another name"
+            )
 
     def kept(self, stream: str) -> float:
         """Seconds of event time that rows of `primary` or `foreign` are kept for."""
@@ -211,7 +226,8 @@ class Pipeline(Strict):
         """How far from its foreign event a primary event lies, where its time is not known."""
         rule = self.foreign and (self.foreign.match or self.foreign.primary_time)
         if isinstance(rule, Match):
-            return Around(round(rule.within * MICROS), round(rule.skew * MICROS), rule.pick, bool(rule.prefer))
+            back, ahead = round(rule.within * MICROS), round(rule.skew * MICROS)
+            return Around(back, ahead, rule.pick, bool(rule.prefer), rule.most if rule.pick == "all" else 0)
         return Around(round(rule.lookback * MICROS), round(rule.skew * MICROS)) if isinstance(rule, Lookback) else None
 
     @property
