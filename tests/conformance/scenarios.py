@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -233,7 +233,7 @@ BACKUP = Scenario(
     (*LANDED, "registry", "joined", "pending"),
     TOP,
 )
-_MATCH = {
+_MATCH: dict[str, Any] = {
     "foreign": {
         "source": {"kind": "files", "path": "foreign/*"}, "event_id": "event_id", "event_time": "embedded",
         "match": {"on": "who", "within": "60s"},
@@ -246,4 +246,10 @@ MATCH = Scenario(
     (*LANDED, "registry", "joined", "pending", "unjoinable"),
     _MATCH,
 )
-ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH)
+MATCH_ALL = replace(
+    MATCH,
+    name="match all",
+    fields=_MATCH
+    | {"foreign": {**_MATCH["foreign"], "match": {"on": "who", "within": "60s", "pick": "all", "limit": 2}}},
+)
+ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH, MATCH_ALL)

@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from clickjoin.dates.late_events import context
 from clickjoin.dates.rebuild import rebuild
+from clickjoin.engines.extents import extents
 from clickjoin.jobs.upkeep import forget
+from clickjoin.model.batch_plan import FILL
 from clickjoin.model.ids import MICROS
 from clickjoin.report.explain import explain
 from tests.sampled import in_full
 from tests.spark.bench import NOON, Bench
 from tests.spark.hand import Hand, found, verify
-from tests.spark.test_match import DAY, SKEW, WITHIN, Record, fields, order, pass_by, touch, world
+from tests.spark.test_match import DAY, SKEW, WITHIN, Record, at, fields, order, pass_by, touch, world
 
 OUTPUT = {
     "columns": {
@@ -186,3 +189,45 @@ def test_a_forgotten_touch_takes_each_row_that_holds_it(waiting: Bench) -> None:
     assert said["events"] == {"primary": 0, "foreign": 2}
     assert set(touched(waiting)) == {"other"}
     assert not found(verify(waiting))
+
+
+def test_a_chain_reads_touches_and_forgets_them(waiting: Bench, make: Callable[..., Bench]) -> None:
+    """A pipeline that reads such rows keeps none of the touches that it has had forgotten, in whichever column."""
+    source = {"kind": "pipeline", "name": "bench"}
+    sales = make(
+        pipeline="sales", lake=waiting.pipeline.lake,
+        primary={"source": source, "event_id": "event_id", "event_time": "event_time"},
+        foreign={"event_id": "id", "event_time": "at", "primary_id": "of", "primary_time": {"lookback": "1d"}},
+        output={"columns": {"first": {"from": "primary.touches[0].channel", "type": "STRING"}}, "records": "primary"},
+    )  # fmt: skip
+    sales.clicks(*({"id": f"sale {of}", "at": at(90), "of": of} for of in ("o", "other")))
+    sales.join()
+    assert sales.rows("joined", "event_id", "first") == [("sale o", "c1"), ("sale other", None)]
+    forget(
+        sales.spark, sales.pipeline, "main", print, where="primary.touches.event_id=t1", request="R", apply=True, wait=0
+    )
+    assert sales.rows("joined", "event_id", "first") == [("sale other", None)]
+    kept = [row for name in ("primary", "foreign", "joined") for row in sales.rows(name)]
+    assert "t1" not in repr(kept)
+    assert "v1" in repr(kept)
+
+
+def test_one_that_was_given_up_is_sent_again(waiting: Bench) -> None:
+    waiting.queries(touch("n1", 20, "nobody"), touch("n2", 31, "nobody"))
+    waiting.clock.now += 60
+    waiting.join()
+    assert waiting.engine.redrive() == 1
+    pass_by(waiting, 90, "beat2")
+    assert touched(waiting)["none"] == (2, [(1, "n1", 20), (2, "n2", 31)])
+    assert not kinds(waiting)
+
+
+def test_rows_that_are_made_outside_of_batches(waiting: Bench) -> None:
+    """As a fill makes those of events that the registry has forgotten the time of."""
+    before = touched(waiting)
+    Hand(waiting).table("joined").delete("event_id = 'o'")
+    lake, ctx = waiting.engine.lake, context(waiting.engine, FILL, round(waiting.clock.now * MICROS))
+    rows = lake.read("foreign").where("event_id = 'o'")
+    own, _ = extents(rows, ctx.bucket_seconds)
+    assert lake.insert_new("joined", lake.output_of(ctx, rows.toArrow()), own, by_id=False) == 1
+    assert touched(waiting) == before

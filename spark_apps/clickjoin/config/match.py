@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -10,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from clickjoin.config.types import Duration, Ids, Strict
 from clickjoin.config.where import CONDITIONS
 from clickjoin.model.field_path import parse_path
+from clickjoin.model.places import TOUCH, TOUCH_COUNT, TOUCHES
 from clickjoin.model.where import Condition
 
 MOST_TOUCHES = 1000  # of a row, unless its pipeline says another number
@@ -109,3 +111,18 @@ class Match(Strict):
                     f"foreign.match.prefer: {one.path} leads into an object, and records of CSV hold none; put the "
                     f"column's name in backticks: '`{one.path}`'"
                 )
+
+
+def require_room(columns: Iterable[str], adapter: str) -> None:
+    """Check that an output has room for all touches. `adapter`: of the pipeline's own. Errors: ValueError."""
+    if adapter:
+        raise ValueError(
+            f"foreign.match.pick: all takes what `output` says of each touch, and adapter {adapter} makes the output; "
+            "remove adapter, or pick last or first"
+        )
+    taken = {name.lower() for name in columns} & {*TOUCH, TOUCHES, TOUCH_COUNT}
+    if taken:
+        raise ValueError(
+            f"output.columns: {', '.join(sorted(taken))} is a column of what foreign.match.pick: all adds; give yours "
+            "another name"
+        )

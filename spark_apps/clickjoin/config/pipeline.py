@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from clickjoin.config import one_stream
 from clickjoin.config.file import absolute, clashes, explain
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.match import Key, Match
+from clickjoin.config.match import Key, Match, require_room
 from clickjoin.config.output import DEFAULT_ADAPTER, Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.sections import (
@@ -38,7 +38,7 @@ from clickjoin.config.types import Place, Strict, keys_of
 from clickjoin.model.dags import PROCESSING
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import MICROS, Around, RecordSpec, TimeForm
-from clickjoin.model.places import JOINED, TOUCH, TOUCH_COUNT, TOUCHES, above_globs, declare, declare_output, is_on_s3
+from clickjoin.model.places import JOINED, above_globs, declare, declare_output, is_on_s3
 from clickjoin.model.span import span_text
 from clickjoin.model.where import Where
 from clickjoin.yaml_file import parse
@@ -136,21 +136,8 @@ class Pipeline(Strict):
         if self.match and self.primary:
             self.match.require_flat(self.primary.source)
         if self.match and self.match.pick == "all":
-            self._require_room_for_touches()
+            require_room(self.output.columns, "" if self.adapter == DEFAULT_ADAPTER else self.adapter)
         return self
-
-    def _require_room_for_touches(self) -> None:
-        if self.adapter != DEFAULT_ADAPTER:
-            raise ValueError(
-                f"foreign.match.pick: all takes what `output` says of each touch, and adapter {self.adapter} makes the "
-                "output; remove adapter, or pick last or first"
-            )
-        taken = {name.lower() for name in self.output.columns} & {*TOUCH, TOUCHES, TOUCH_COUNT}
-        if taken:
-            raise ValueError(
-                f"output.columns: {', '.join(sorted(taken))} is a column of what foreign.match.pick: all adds; give "
-                "yours another name"
-            )
 
     def kept(self, stream: str) -> float:
         """Seconds of event time that rows of `primary` or `foreign` are kept for."""

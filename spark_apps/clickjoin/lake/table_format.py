@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from deltalake.schema import PrimitiveType, StructType
+from deltalake.schema import PrimitiveType
 
 from clickjoin.kernel.types import rows_type
 from clickjoin.lake.location import location
@@ -93,10 +93,10 @@ def column_types(table: DeltaTable) -> dict[str, str]:
 
 
 def _named(kind: Any) -> str:
-    rows = getattr(kind, "element_type", None)
-    if isinstance(rows, StructType):
-        return rows_type({field.name: _named(field.type) for field in rows.fields})
-    return str(kind.type if isinstance(kind, PrimitiveType) else kind)
+    if isinstance(kind, PrimitiveType):
+        return str(kind.type)
+    fields = getattr(getattr(kind, "element_type", None), "fields", None)  # of an array of structs
+    return rows_type({field.name: _named(field.type) for field in fields}) if fields else str(kind)
 
 
 def tables_of_format(root: str, known: DeltaReader | None = None) -> dict[str, dict[str, str]]:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.schema import PrimitiveType
 
 from clickjoin.engines.tables_port import Settings, Tables, UnderWay
 from clickjoin.kernel import data_file
@@ -238,8 +239,12 @@ class ArrowTables(Tables):
 
 
 def _field(name: str, kind: str, meaning: str | None) -> Field:
-    (plain,) = Schema.from_arrow(pa.schema([(name, arrow_type(delta_type(kind)))])).fields
-    return Field(name, plain.type, metadata={"comment": meaning} if meaning else None)
+    named = delta_type(kind)
+    rows = named.startswith("array")
+    own: Any = (
+        Schema.from_arrow(pa.schema([(name, arrow_type(named))])).fields[0].type if rows else PrimitiveType(named)
+    )
+    return Field(name, own, metadata={"comment": meaning} if meaning else None)
 
 
 def _holding(actions: pa.Table, batches: Iterable[int]) -> list[str]:
