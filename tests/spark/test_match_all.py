@@ -202,11 +202,11 @@ def test_a_chain_reads_touches_and_forgets_them(waiting: Bench, make: Callable[.
     )  # fmt: skip
     sales.clicks(*({"id": f"sale {of}", "at": at(90), "of": of} for of in ("o", "other")))
     sales.join()
-    assert sales.rows("joined", "event_id", "first") == [("sale o", "c1"), ("sale other", None)]
+    assert sales.rows("joined", "event_id", "first") == [("sale o", "c1"), ("sale other", "none")]
     forget(
         sales.spark, sales.pipeline, "main", print, where="primary.touches.event_id=t1", request="R", apply=True, wait=0
     )
-    assert sales.rows("joined", "event_id", "first") == [("sale other", None)]
+    assert sales.rows("joined", "event_id", "first") == [("sale other", "none")]
     kept = [row for name in ("primary", "foreign", "joined") for row in sales.rows(name)]
     assert "t1" not in repr(kept)
     assert "v1" in repr(kept)

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from clickjoin.kernel.adapter import ALL_TOUCHES, GIVEN, ArrowAdapter, merged
 from clickjoin.kernel.arrays import bool_array, mask, where
 from clickjoin.kernel.types import RecordFn
-from clickjoin.model.places import TOUCHES
 
 
 def answers(adapter: ArrowAdapter, made: pa.Schema, prefix: str) -> RecordFn:
@@ -26,8 +25,9 @@ def answers(adapter: ArrowAdapter, made: pa.Schema, prefix: str) -> RecordFn:
             rows = pa.Table.from_batches([batch])
             found = mask(pc.fill_null(rows["found"], pa.scalar(False)))
             some = where(rows, found)
-            wanted = pa.schema([*GIVEN, *ALL_TOUCHES]) if TOUCHES in rows.column_names else GIVEN
-            given = pa.table([some[field.name].cast(field.type) for field in wanted], schema=wanted)
+            given = pa.table([some[name].cast(GIVEN.field(name).type) for name in GIVEN.names], schema=GIVEN)
+            for name in (name for name in ALL_TOUCHES.names if name in rows.column_names):
+                given = given.append_column(name, some[name])
             origins, out = (
                 merged(adapter, given, made) if given.num_rows else (np.zeros(0, np.int64), made.empty_table())
             )

@@ -106,7 +106,8 @@ GIVEN = pa.schema([
 ])  # fmt: skip
 
 
-_A_TOUCH = [*((name, arrow_type(delta_type(kind))) for name, kind in TOUCH.items()), ("payload", pa.string())]
+_TEXTS_ONCE = pa.dictionary(pa.int32(), pa.string())  # a record is a touch of many events; Spark has plain texts there
+_A_TOUCH = [*((name, arrow_type(delta_type(kind))) for name, kind in TOUCH.items()), ("payload", _TEXTS_ONCE)]
 ALL_TOUCHES = pa.schema([(TOUCHES, pa.list_(pa.struct(_A_TOUCH))), (TOUCH_COUNT, pa.int64())])  # with `pick: all`
 
 
@@ -208,36 +209,35 @@ class TypedOutput(ArrowAdapter):
                 made |= found.values
                 misfits |= found.misfits
         if self._of_touch is not None:
-            made[TOUCHES], misfits[TOUCHES] = self._touches(joined[TOUCHES].combine_chunks())
+            made[TOUCHES], misfits[TOUCHES] = self._touches(joined[TOUCHES])
             made[TOUCH_COUNT] = joined[TOUCH_COUNT]
         return pa.table(made | {MISFITS: named(misfits, joined.num_rows)})
 
     def _touches(self, lists: Any) -> tuple[Any, np.ndarray[Any, Any]]:
         """Column `touches` of some rows, and which of them hold a value that does not fit. Each record is read once."""
-        parts = lists.chunks if isinstance(lists, pa.ChunkedArray) else [lists]
-        done = [self._touches_of(part) for part in parts]
-        none = [np.zeros(0, np.bool_)]
-        return pa.chunked_array([made for made, _ in done] or [pa.nulls(0, self._kind)], self._kind), np.concatenate(
-            [wrong for _, wrong in done] or none
-        )
+        done = [self._touches_of(part) for part in lists.chunks]
+        wrong = np.concatenate([np.zeros(0, np.bool_), *(wrong for _, wrong in done)])
+        return pa.chunked_array([made for made, _ in done], self._kind), wrong
 
     @property
     def _kind(self) -> pa.DataType:
         return arrow_type(delta_type(self.columns[TOUCHES]))
 
     def _touches_of(self, lists: Any) -> tuple[Any, np.ndarray[Any, Any]]:
-        flat, kind = lists.flatten(), self._kind
-        texts = flat.field("payload").dictionary_encode()
+        flat, fields = lists.flatten(), list(self._kind.value_type)
+        texts = flat.field("payload")
+        texts = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
         found = typed(texts.dictionary, self._of_touch or ())
-        values = [flat.field(name) for name in TOUCH] + [flat.field("payload") for _ in self._whole_touch]
+        values = [flat.field(name) for name in TOUCH] + [texts for _ in self._whole_touch]
         values += [_one_array(column).take(texts.indices) for column in found.values.values()]
+        values = [value.cast(field.type) for value, field in zip(values, fields, strict=True)]
         sizes = to_numpy(pc.list_value_length(lists).cast(pa.int64()))
         ends = number_array(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), pa.int32())
-        rows = pa.StructArray.from_arrays(values, fields=list(kind.value_type))
+        rows = pa.StructArray.from_arrays(values, fields=fields)
         wrong = np.zeros(len(lists), np.bool_)
         for misfit in found.misfits.values():
             wrong[np.repeat(np.arange(len(lists)), sizes)[misfit[to_numpy(texts.indices)]]] = True
-        return pa.ListArray.from_arrays(ends, rows, type=kind), wrong
+        return pa.ListArray.from_arrays(ends, rows, type=self._kind), wrong
 
 
 def _one_array(column: Any) -> Any:

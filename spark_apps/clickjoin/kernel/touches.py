@@ -228,18 +228,19 @@ def _all(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tu
 
 def _with_touches(found: Windows, records: pa.Table) -> pa.Table:
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(found.of, minlength=len(found.at)))])
-    each = rows_at(records, found.touch).combine_chunks()
-    columns = {**{name: each[name] for name in each.column_names}, "position": int64_array(found.position)}
+    whole, at = records.combine_chunks(), int64_array(found.touch)
+    columns = {name: _one_chunk(whole[name]) for name in whole.column_names}
+    each = {name: columns[name].take(at) for name in KEYS.names} | {"position": int64_array(found.position)}
+    each["payload"] = pa.DictionaryArray.from_arrays(number_array(found.touch, pa.int32()), columns["payload"])
     kind = ALL_TOUCHES.field(TOUCHES).type
-    rows = pa.table([columns[field.name] for field in kind.value_type], schema=pa.schema(list(kind.value_type)))
-    lists = pa.ListArray.from_arrays(number_array(ends, pa.int32()), _structs(rows), type=kind)
+    rows = pa.StructArray.from_arrays([each[field.name] for field in kind.value_type], fields=list(kind.value_type))
+    lists = pa.ListArray.from_arrays(number_array(ends, pa.int32()), rows, type=kind)
     last = rows_at(records, found.touch[ends[1:] - 1])
     return last.append_column(TOUCHES, lists).append_column(TOUCH_COUNT, int64_array(found.counts))
 
 
-def _structs(rows: pa.Table) -> Any:
-    found = rows.to_struct_array()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+def _one_chunk(column: Any) -> Any:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _in_order(places: np.ndarray[Any, Any], ids: Any) -> np.ndarray[Any, Any]:
