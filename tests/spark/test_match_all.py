@@ -9,18 +9,21 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+import yaml
 
+from clickjoin.dates.closing import Order, close
 from clickjoin.dates.late_events import context
 from clickjoin.dates.rebuild import rebuild
 from clickjoin.engines.extents import extents
 from clickjoin.jobs.upkeep import forget
 from clickjoin.model.batch_plan import FILL
 from clickjoin.model.ids import MICROS
+from clickjoin.model.span import Day
 from clickjoin.report.explain import explain
 from tests.sampled import in_full
 from tests.spark.bench import NOON, Bench
 from tests.spark.hand import Hand, found, verify
-from tests.spark.test_match import DAY, SKEW, WITHIN, Record, at, fields, order, pass_by, touch, world
+from tests.spark.test_match import DAY, SKEW, WITHIN, Record, at, fields, order, output, pass_by, touch, world
 
 OUTPUT = {
     "columns": {
@@ -231,3 +234,30 @@ def test_rows_that_are_made_outside_of_batches(waiting: Bench) -> None:
     own, _ = extents(rows, ctx.bucket_seconds)
     assert lake.insert_new("joined", lake.output_of(ctx, rows.toArrow()), own, by_id=False) == 1
     assert touched(waiting) == before
+
+
+def test_a_lake_that_had_the_last_touch_alone(make: Callable[..., Bench]) -> None:
+    """Rows from before have no touches until their date is rebuilt; and none of what a rebuild says is last alone."""
+    bench = make(**fields("last", output=OUTPUT))
+    bench.queries(T1, T2)
+    bench.clicks(order("o", 40, "u"))
+    bench.join()
+    pass_by(bench, 60)
+    assert output(bench) == {"o": "t2"}
+    for pick, expected in (("all", [(1, "t1", 10), (2, "t2", 20)]), ("last", None)):
+        whole = yaml.safe_load(bench.file.read_text())
+        whole["foreign"]["match"]["pick"] = pick
+        bench.file.write_text(yaml.safe_dump(whole))
+        bench.reload()
+        assert kinds(bench) == ({"wrong_pick": ["o"]} if pick == "all" else {})
+        rebuild(bench.engine, DAY, round(bench.clock.now * MICROS))
+        (row,) = bench.engine.lake.delta.read("joined").to_pylist()
+        assert (row["touches"] and list(map(_touch, row["touches"]))) == expected
+        assert not kinds(bench)
+
+
+def test_a_date_closes(waiting: Bench) -> None:
+    """Its quality is looked at, and its rows have a fingerprint, with touches among their columns."""
+    done = close(waiting.engine, Day(DAY.low.date()), Order("close", "r", forced="all is there"), print)
+    assert (done["state"], done["joined"]) == ("closed", 2)
+    assert waiting.rows("quality", "suite")
