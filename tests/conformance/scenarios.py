@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -244,7 +244,7 @@ BACKUP = Scenario(
     (*LANDED, "registry", "joined", "pending"),
     TOP,
 )
-_MATCH = {
+_MATCH: dict[str, Any] = {
     "foreign": {
         "source": {"kind": "files", "path": "foreign/*"}, "event_id": "event_id", "event_time": "embedded",
         "match": {"on": "who", "within": "60s"},
@@ -263,4 +263,12 @@ REGISTRY = Scenario(
 JOURNAL = Scenario(
     "journal rebuild", (Step(_both), Step(_late, partial(_rebuilt, what="journal"))), ("journal", "registry")
 )
-ALL = (JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH, REGISTRY, JOURNAL)
+MATCH_ALL = replace(
+    MATCH,
+    name="match all",
+    fields=_MATCH
+    | {"foreign": {**_MATCH["foreign"], "match": {"on": "who", "within": "60s", "pick": "all", "limit": 2}}},
+)
+ALL = (
+    JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH, MATCH_ALL, REGISTRY, JOURNAL,
+)  # fmt: skip

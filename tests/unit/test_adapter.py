@@ -136,4 +136,4 @@ def test_the_last_word_is_the_most_special(adapter: type[Adapter], spark: bool) 
 def test_an_adapter_of_dataframes_is_refused_with_the_line_to_change() -> None:
     name = f"{Prepares.__module__}:Prepares"
     with pytest.raises(ConfigError, match=rf"adapter {name}: works on DataFrames .* class Prepares\(ArrowAdapter\)"):
-        adapter_of(cast("Pipeline", SimpleNamespace(adapter=name, engine="arrow", output=Output())))
+        adapter_of(cast("Pipeline", SimpleNamespace(adapter=name, engine="arrow", output=Output(), match=None)))

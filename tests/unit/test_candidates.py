@@ -64,6 +64,18 @@ def test_why_each_was_joined_or_not(tmp_path: Path, pick: str, joined: str | Non
     }  # fmt: skip
 
 
+def test_all_of_a_window(tmp_path: Path) -> None:
+    chosen, delta = lake(tmp_path, "all", *TOUCHES)
+    kept = {("a", (NOON + timedelta(minutes=10)).isoformat()), ("c", (NOON + timedelta(minutes=41)).isoformat())}
+    for joined, had, missing in (
+        ("c", ", joined", " by now: it landed too late, rebuild the date to take it up"),
+        (None, "", ""),
+    ):
+        found = candidates(chosen, delta, order("u"), joined, kept)
+        said = [one["why"] for one in found["events"] if one["why"].startswith("touch")]
+        assert said == [f"touch 1 of 3{had}", f"touch 2 of 3{missing}", f"touch 3 of 3{had}"]
+
+
 def test_of_many_the_nearest_to_where_one_is_picked(tmp_path: Path) -> None:
     chosen, delta = lake(tmp_path, "last", *((f"t{n}", 20 + n / 60, "u") for n in range(MOST + 5)))
     found = candidates(chosen, delta, order("u"), f"t{MOST + 4}")

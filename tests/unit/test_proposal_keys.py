@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from pathlib import Path
@@ -89,6 +90,12 @@ def test_a_column_called_otherwise_is_a_guess(folder: Path) -> None:
         ("match: {on: user.id, within: 30d}", "match.within .30d. is longer than retention.primary"),
         ("match: {on: {foreign: user.id}, within: 1d}", "foreign.match.on.primary: is missing"),
         ("match: {on: user.id, within: 1d, pick: any}", "foreign.match.pick: 'any' is unknown here"),
+        (
+            "match: {on: user.id, within: 1d, pick: all, prefer: {a: b}}",
+            "prefer chooses one touch, and pick: all keeps",
+        ),
+        ("match: {on: user.id, within: 1d, limit: 9}", "limit is how many touches pick: all keeps; remove it"),
+        ("match: {on: user.id, within: 1d, pick: all, limit: 1}", "foreign.match.limit: Input should be greater"),
         ("match: {on: user.id}", "foreign.match.within: is missing"),
         ("match: {on: {}, within: 1d}", "match.on.foreign: names no key; write a column"),
         ("match: {on: {all: [a], first: [b]}, within: 1d}", "match.on.primary: names no key"),
@@ -102,6 +109,29 @@ def test_what_is_refused(folder: Path, change: str, why: str) -> None:
     row = next(line for line in text.splitlines() if line.startswith("  match:"))
     other = f"  {change}" if change.startswith("match") else f"{row}\n  {change}"
     (folder / "other.yaml").write_text(text.replace(row, other) + "retention: {primary: 10d}\n")
+    with pytest.raises(ConfigError, match=why):
+        load(folder / "other.yaml")
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        (
+            "adapter: shop.adapters:Own",
+            "pick: all takes what `output` says of each touch, and adapter shop.adapters:Own",
+        ),
+        (
+            "output: {columns: {Position: primary.n, touches: primary.t}}",
+            "output.columns: position, touches is a column",
+        ),
+    ],
+)
+def test_what_has_no_room_for_all_touches(folder: Path, more: str, why: str) -> None:
+    lines(folder / "queries" / "q.jsonl", pages())
+    lines(folder / "clicks" / "c.jsonl", orders())
+    whole = parse(written(folder, one=False).read_text())
+    whole["foreign"]["match"] = {"on": "user.id", "within": "1d", "pick": "all"}
+    (folder / "other.yaml").write_text(json.dumps({**whole, "output": {}} | parse(more)))
     with pytest.raises(ConfigError, match=why):
         load(folder / "other.yaml")
 

@@ -19,7 +19,7 @@ from clickjoin.kernel import touches as kernel
 from clickjoin.kernel.data_skipping import Ends
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
 from clickjoin.kernel.parquet_rows import Files
-from clickjoin.kernel.touches import pick, picked_of
+from clickjoin.kernel.touches import pick, picked_of, windows_of, without_copies
 from clickjoin.kernel.waiting import Tries
 from clickjoin.model.ids import COPIES_WITHIN, Around, moment
 from clickjoin.schemas import PRIMARY
@@ -85,6 +85,38 @@ def test_those_preferred_go_before_all_others(drawn: list[Any], events: list[Any
     assert got == [mine or theirs for mine, theirs in zip(one, other, strict=True)]
 
 
+@given(TOUCHES, EVENTS, st.integers(2, 4), st.sampled_from([COPIES_WITHIN, 2]))
+def test_all_of_a_window(touches: list[Any], events: list[Any], limit: int, copies: int) -> None:
+    """Of more than the limit the first and the newest; positions and counts are of the whole window."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "COPIES_WITHIN", copies)
+        each = without_copies(table(touches, "match_key"))
+    found = windows_of(table(events, "primary_id"), each, Around(BACK, AHEAD, "all", limit=limit))
+    rows = list(zip(each["event_id"].to_pylist(), each["event_time"].to_pylist(), strict=True))
+    got: dict[int, Any] = {at: (count, []) for at, count in zip(found.at.tolist(), found.counts.tolist(), strict=True)}
+    for of, position, one in zip(found.of.tolist(), found.position.tolist(), found.touch.tolist(), strict=True):
+        got[found.at[of]][1].append((position, *rows[one]))
+    assert got == of_all(events, touches, limit, copies)
+
+
+def of_all(events: list[Any], touches: list[Any], limit: int, copies: int) -> dict[int, Any]:
+    """The rules, read aloud; a record up to `copies` after another of its id and key is a copy."""
+    once = {
+        (key, at, name)
+        for key, at, name in touches
+        if not any((key, name) == (k, n) and at - copies <= other < at for k, other, n in touches)
+    }
+    answers = {}
+    for place, (key, at, own) in enumerate(events):
+        fits = sorted(
+            (when, name) for k, when, name in once if k == key and name != own and -AHEAD <= at - when <= BACK
+        )
+        whole = [(number, name, moment(when)) for number, (when, name) in enumerate(fits, 1)]
+        if whole:
+            answers[place] = (len(whole), whole if len(whole) <= limit else [whole[0], *whole[1 - limit :]])
+    return answers
+
+
 def test_records_of_one_id_that_lie_far_apart_are_two() -> None:
     apart = [("a", 0, "t"), ("a", COPIES_WITHIN, "t"), ("a", 2 * COPIES_WITHIN + 1, "t")]
     events = table([("a", at, "o") for _, at, _ in apart], "primary_id")
@@ -119,6 +151,22 @@ def test_one_that_was_forgotten_is_none(tmp_path: Path) -> None:
     """Also where another copy holds its record still; then the one before it counts."""
     rows = [("t1", 70, "u", "one"), ("t2", 80, "u", "two"), ("t2", 80, None, EMPTIED), ("t", 85, None, EMPTIED)]
     assert picked(tmp_path, *rows) == [("t1", "one")]
+
+
+def test_all_with_their_records(tmp_path: Path) -> None:
+    """One that was forgotten is none, and the first copy that is left counts; of one time the least digest."""
+    rows = [
+        ("t1", 70, "u", "one"), ("t1", 75, "u", "two"), ("t1", 70, None, EMPTIED), ("t2", 80, "u", "one"),
+        ("t2", 80, "u", "two"), ("t3", 81, "u", "three"), ("t0", 30, "u", "before"), ("t4", 85, "v", "other"),
+    ]  # fmt: skip
+    events = table([("u", 90, "o"), (NO_ID, 90, "keyless"), ("v", 95, "p"), ("w", 90, "none")], "primary_id")
+    at, found = pick(events, primary(tmp_path, *rows), Around(50, 0, "all", limit=2), None)
+    assert at.tolist() == [0, 2]
+    assert found["touch_count"].to_pylist() == [3, 1]
+    last = [found[name].to_pylist() for name in ("event_id", "payload")]
+    assert last == [["t3", "t4"], ["three", "other"]]
+    kept = [[(one["position"], one["event_id"], one["payload"]) for one in row] for row in found["touches"].to_pylist()]
+    assert kept == [[(1, "t1", "two"), (3, "t3", "three")], [(1, "t4", "other")]]
 
 
 def sorted_by_key(folder: Path, rows: list[tuple[str, int, str | None, str]], size: int) -> Files:

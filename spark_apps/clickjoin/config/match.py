@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -10,7 +11,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from clickjoin.config.types import Duration, Ids, Strict
 from clickjoin.config.where import CONDITIONS
 from clickjoin.model.field_path import parse_path
+from clickjoin.model.places import TOUCH, TOUCH_COUNT, TOUCHES
 from clickjoin.model.where import Condition
+
+MOST_TOUCHES = 1000  # of a row, unless its pipeline says another number
 
 
 def _each_side(value: Any) -> Any:
@@ -63,7 +67,16 @@ class Match(Strict):
         "`{first: [a, b]}`: the first that is set. "
         "Fixed once the tables exist."
     )
-    pick: Literal["last", "first"] = Field("last", description="Which of several primary events is joined.")
+    pick: Literal["last", "first", "all"] = Field(
+        "last",
+        description="Which of several primary events is joined. `all`: the last, and columns `touches` and "
+        "`touch_count` of all of them.",
+    )
+    limit: int | None = Field(
+        None,
+        ge=2,
+        description="Of `all`: how many touches a row keeps at most, the first and the newest. Default: 1000.",
+    )
     prefer: Annotated[tuple[Condition, ...], CONDITIONS] = Field(
         (),
         description="Primary events that go before all others of a window: by field a value, a list, `{not: …}` or "
@@ -76,6 +89,19 @@ class Match(Strict):
         "wait", description="A foreign event is decided once the primary stream has passed its time."
     )
 
+    @model_validator(mode="after")
+    def _of_all(self) -> Match:
+        if self.pick == "all" and self.prefer:
+            raise ValueError("prefer chooses one touch, and pick: all keeps each; remove prefer, or pick last or first")
+        if self.pick != "all" and self.limit is not None:
+            raise ValueError("limit is how many touches pick: all keeps; remove it, or write pick: all")
+        return self
+
+    @property
+    def most(self) -> int:
+        """How many touches a row of `all` keeps at most."""
+        return self.limit or MOST_TOUCHES
+
     def require_flat(self, source: Any) -> None:
         """Errors: ValueError where `prefer` looks into objects of a source of CSV, whose records hold none."""
         is_csv = getattr(source, "format", None) == "csv" or re.search(r"\.csv(\.|$)", getattr(source, "path", ""))
@@ -85,3 +111,18 @@ class Match(Strict):
                     f"foreign.match.prefer: {one.path} leads into an object, and records of CSV hold none; put the "
                     f"column's name in backticks: '`{one.path}`'"
                 )
+
+
+def require_room(columns: Iterable[str], adapter: str) -> None:
+    """Check that an output has room for all touches. `adapter`: of the pipeline's own. Errors: ValueError."""
+    if adapter:
+        raise ValueError(
+            f"foreign.match.pick: all takes what `output` says of each touch, and adapter {adapter} makes the output; "
+            "remove adapter, or pick last or first"
+        )
+    taken = {name.lower() for name in columns} & {*TOUCH, TOUCHES, TOUCH_COUNT}
+    if taken:
+        raise ValueError(
+            f"output.columns: {', '.join(sorted(taken))} is a column of what foreign.match.pick: all adds; give yours "
+            "another name"
+        )

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from clickjoin.config import one_stream
 from clickjoin.config.file import absolute, clashes, explain
 from clickjoin.config.kafka import Kafka
-from clickjoin.config.match import Key, Match
+from clickjoin.config.match import Key, Match, require_room
 from clickjoin.config.output import DEFAULT_ADAPTER, Output
 from clickjoin.config.quality import Quality
 from clickjoin.config.sections import (
@@ -135,6 +135,8 @@ class Pipeline(Strict):
     def _prefers_columns(self) -> Pipeline:
         if self.match and self.primary:
             self.match.require_flat(self.primary.source)
+        if self.match and self.match.pick == "all":
+            require_room(self.output.columns, "" if self.adapter == DEFAULT_ADAPTER else self.adapter)
         return self
 
     def kept(self, stream: str) -> float:
@@ -211,7 +213,8 @@ class Pipeline(Strict):
         """How far from its foreign event a primary event lies, where its time is not known."""
         rule = self.foreign and (self.foreign.match or self.foreign.primary_time)
         if isinstance(rule, Match):
-            return Around(round(rule.within * MICROS), round(rule.skew * MICROS), rule.pick, bool(rule.prefer))
+            back, ahead = round(rule.within * MICROS), round(rule.skew * MICROS)
+            return Around(back, ahead, rule.pick, bool(rule.prefer), rule.most if rule.pick == "all" else 0)
         return Around(round(rule.lookback * MICROS), round(rule.skew * MICROS)) if isinstance(rule, Lookback) else None
 
     @property

@@ -21,6 +21,7 @@ from clickjoin.kernel.handshake import checked
 from clickjoin.kernel.typed_columns.by_line import keep_matching
 from clickjoin.model.errors import ConfigError
 from clickjoin.model.ids import EVENT_KEY
+from clickjoin.model.places import TOUCHES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,7 +42,7 @@ def select(lake: SparkReader, wanted: Wanted) -> Events:
 
 
 def named_by(lake: SparkReader, primaries: frozenset[Key]) -> frozenset[Key]:
-    """Foreign events that name one of these primary events (there are none in a pipeline of one stream).
+    """Foreign events that name one of these primary events, or have it among their touches (none of one stream).
 
     One whose primary event's time is not known, if it is not older.
     """
@@ -49,11 +50,12 @@ def named_by(lake: SparkReader, primaries: frozenset[Key]) -> frozenset[Key]:
         return frozenset()
     held = lake.spark.createDataFrame(as_arrow(primaries)).selectExpr("event_id AS p_id", "event_time AS p_time")
     on = F.expr("primary_id = p_id AND COALESCE(primary_time = p_time, event_time >= p_time)")
-    parts = [
-        lake.read(name).select(*EVENT_KEY, "primary_id", "primary_time").join(held, on, "left_semi").select(*EVENT_KEY)
-        for name in _some(lake, _TABLES["foreign"])
-    ]
-    return _keys(parts)
+    tables = [lake.read(name) for name in _some(lake, _TABLES["foreign"])]
+    rows = [table.select(*EVENT_KEY, "primary_id", "primary_time") for table in tables]
+    for table in (table for table in tables if TOUCHES in table.columns):
+        each = table.selectExpr(*EVENT_KEY, f"explode({TOUCHES}) one")
+        rows.append(each.selectExpr(*EVENT_KEY, "one.event_id primary_id", "one.event_time primary_time"))
+    return _keys([each.join(held, on, "left_semi").select(*EVENT_KEY) for each in rows])
 
 
 def _found(lake: SparkReader, stream: str, wanted: Wanted) -> list[DataFrame]:
@@ -75,7 +77,8 @@ def _matching(lake: SparkReader, name: str, one: Condition) -> DataFrame:
     rows = lake.read(name)
     if one.column not in rows.columns:
         raise ConfigError(f"table `{name}` has no column {one.column}", remedy=f"It has {', '.join(rows.columns)}")
-    text = F.col(f"`{one.column}`").cast("string").alias("text")
+    column = F.col(f"`{one.column}`")
+    text = (F.to_json(column) if one.column == TOUCHES else column.cast("string")).alias("text")
     return rows.select(*EVENT_KEY, text).mapInArrow(checked(keep_matching(one.test)), _KEY)
 
 

@@ -19,12 +19,12 @@ __all__ = ["Adapter", "ArrowAdapter", "BothRecords", "adapter_of", "load_adapter
 
 def adapter_of(pipeline: Pipeline) -> Adapter:
     """The adapter of a pipeline whose output columns all have types (see with_types). Errors: ConfigError."""
-    output = pipeline.output
-    if output.is_default:
+    output, all_touches = pipeline.output, pipeline.match is not None and pipeline.match.pick == "all"
+    if output.is_default and not all_touches:
         return require_adapter(pipeline, load_adapter(pipeline.adapter))
     columns = [column.typed(name) for name, column in output.columns.items()]
     require_sound(columns)
-    return TypedOutput(columns, output.kept)
+    return TypedOutput(columns, output.kept, touches=all_touches)
 
 
 def load_adapter(name: str) -> Adapter:

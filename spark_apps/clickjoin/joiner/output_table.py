@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_SKIPPING = 8  # columns of the adapter that statistics are kept of: each makes every entry of the log longer
 _RECORDS = (*RECORDS, *RECORDS.values(), RECORD)  # an adapter of a user may name them after the streams
-_UNSKIPPABLE = ("BOOLEAN", "BINARY")  # Delta keeps no least and greatest value of these
+_UNSKIPPABLE = ("BOOLEAN", "BINARY", "ARRAY")  # Delta keeps no least and greatest value of these
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -36,7 +36,7 @@ def skipping_columns(columns: Mapping[str, str]) -> list[str]:
 
     Whole records are none of them; nor are names that Delta's list of them would have to quote.
     """
-    found = (name for name, kind in columns.items() if kind.strip().upper() not in _UNSKIPPABLE)
+    found = (name for name, kind in columns.items() if kind.strip().upper().partition("<")[0] not in _UNSKIPPABLE)
     return [name for name in found if name not in _RECORDS and _PLAIN.fullmatch(name)][:MAX_SKIPPING]
 
 

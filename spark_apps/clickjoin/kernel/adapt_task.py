@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.adapter import GIVEN, ArrowAdapter, merged
+from clickjoin.kernel.adapter import ALL_TOUCHES, GIVEN, ArrowAdapter, merged
 from clickjoin.kernel.arrays import bool_array, mask, where
 from clickjoin.kernel.types import RecordFn
 
@@ -26,6 +26,8 @@ def answers(adapter: ArrowAdapter, made: pa.Schema, prefix: str) -> RecordFn:
             found = mask(pc.fill_null(rows["found"], pa.scalar(False)))
             some = where(rows, found)
             given = pa.table([some[name].cast(GIVEN.field(name).type) for name in GIVEN.names], schema=GIVEN)
+            for name in (name for name in ALL_TOUCHES.names if name in rows.column_names):
+                given = given.append_column(name, some[name])
             origins, out = (
                 merged(adapter, given, made) if given.num_rows else (np.zeros(0, np.int64), made.empty_table())
             )

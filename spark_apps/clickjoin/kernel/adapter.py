@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 
 from clickjoin.kernel.arrays import equi_join, int64_array, number_array, text_array, to_numpy
 from clickjoin.kernel.typed_columns.columns import typed
-from clickjoin.kernel.types import arrow_type, delta_type
-from clickjoin.model.places import RECORD, RECORDS
+from clickjoin.kernel.types import arrow_type, delta_type, rows_type
+from clickjoin.model.places import RECORD, RECORDS, TOUCH, TOUCH_COUNT, TOUCHES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,6 +106,11 @@ GIVEN = pa.schema([
 ])  # fmt: skip
 
 
+_TEXTS_ONCE = pa.dictionary(pa.int32(), pa.string())  # a record is a touch of many events; Spark has plain texts there
+_A_TOUCH = [*((name, arrow_type(delta_type(kind))) for name, kind in TOUCH.items()), ("payload", _TEXTS_ONCE)]
+ALL_TOUCHES = pa.schema([(TOUCHES, pa.list_(pa.struct(_A_TOUCH))), (TOUCH_COUNT, pa.int64())])  # with `pick: all`
+
+
 class AdapterFault(Exception):
     """An adapter has given what it may not give."""
 
@@ -169,14 +174,28 @@ class TypedOutput(ArrowAdapter):
 
     reports_misfits: ClassVar[bool] = True
 
-    def __init__(self, columns: Sequence[TypedColumn], records: Sequence[str] = ()) -> None:
-        """`records`: columns of records that are kept whole, as JSON text (foreign_record, primary_record; record)."""
+    def __init__(self, columns: Sequence[TypedColumn], records: Sequence[str] = (), *, touches: bool = False) -> None:
+        """`records`: columns of records that are kept whole, as JSON text (foreign_record, primary_record; record).
+
+        `touches`: of all primary events of a window (ALL_TOUCHES) the same as of the one that is joined.
+        """
         self._typed, self._records = tuple(columns), tuple(records)
+        self._of_touch = [column for column in columns if column.stream == "primary"] if touches else None
 
     @property
     def columns(self) -> Mapping[str, str]:  # type: ignore[override]  # by instance: it is made of a configuration
         """The columns that it adds to the output, name to Spark SQL type."""
-        return dict.fromkeys(self._records, "STRING") | {column.name: column.type for column in self._typed}
+        own = dict.fromkeys(self._records, "STRING") | {column.name: column.type for column in self._typed}
+        if self._of_touch is None:
+            return own
+        each = (
+            TOUCH | {name: own[name] for name in self._whole_touch} | {each.name: each.type for each in self._of_touch}
+        )
+        return own | {TOUCHES: rows_type(each), TOUCH_COUNT: "BIGINT"}
+
+    @property
+    def _whole_touch(self) -> tuple[str, ...]:
+        return tuple(name for name in self._records if name == RECORDS["primary"])
 
     def merge_table(self, joined: pa.Table) -> pa.Table:
         """Columns out: event_id, event_time, records, typed columns, and the names of those that did not fit."""
@@ -189,7 +208,40 @@ class TypedOutput(ArrowAdapter):
                 found = typed(joined[text], columns)
                 made |= found.values
                 misfits |= found.misfits
+        if self._of_touch is not None:
+            made[TOUCHES], misfits[TOUCHES] = self._touches(joined[TOUCHES])
+            made[TOUCH_COUNT] = joined[TOUCH_COUNT]
         return pa.table(made | {MISFITS: named(misfits, joined.num_rows)})
+
+    def _touches(self, lists: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+        """Column `touches` of some rows, and which of them hold a value that does not fit. Each record is read once."""
+        done = [self._touches_of(part) for part in lists.chunks]
+        wrong = np.concatenate([np.zeros(0, np.bool_), *(wrong for _, wrong in done)])
+        return pa.chunked_array([made for made, _ in done], self._kind), wrong
+
+    @property
+    def _kind(self) -> pa.DataType:
+        return arrow_type(delta_type(self.columns[TOUCHES]))
+
+    def _touches_of(self, lists: Any) -> tuple[Any, np.ndarray[Any, Any]]:
+        flat, fields = lists.flatten(), list(self._kind.value_type)
+        texts = flat.field("payload")
+        texts = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
+        found = typed(texts.dictionary, self._of_touch or ())
+        values = [flat.field(name) for name in TOUCH] + [texts for _ in self._whole_touch]
+        values += [_one_array(column).take(texts.indices) for column in found.values.values()]
+        values = [value.cast(field.type) for value, field in zip(values, fields, strict=True)]
+        sizes = to_numpy(pc.list_value_length(lists).cast(pa.int64()))
+        ends = number_array(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), pa.int32())
+        rows = pa.StructArray.from_arrays(values, fields=fields)
+        wrong = np.zeros(len(lists), np.bool_)
+        for misfit in found.misfits.values():
+            wrong[np.repeat(np.arange(len(lists)), sizes)[misfit[to_numpy(texts.indices)]]] = True
+        return pa.ListArray.from_arrays(ends, rows, type=self._kind), wrong
+
+
+def _one_array(column: Any) -> Any:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def named(misfits: Mapping[str, Any], count: int) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.adapter import GIVEN, ArrowAdapter, merged, misfits_of
+from clickjoin.kernel.adapter import ALL_TOUCHES, GIVEN, ArrowAdapter, merged, misfits_of
 from clickjoin.kernel.arrays import distinct, int64_array, mask, rows_at, scalar, text_array, to_numpy, where
 from clickjoin.kernel.data_file import DataFile, Target, write_each
 from clickjoin.kernel.event_key import dates_of, found_among, lie_before, micros, values_of
@@ -185,6 +185,8 @@ def adapted(
     if not matched.num_rows:
         return np.zeros(0, np.int64), made.empty_table()
     given = matched.append_column("primary", found["payload"]).select(GIVEN.names)
+    for name in (name for name in ALL_TOUCHES.names if name in found.column_names):
+        given = given.append_column(name, found[name])
     return merged(adapter, given, made)
 
 

@@ -1,4 +1,4 @@
-"""Joins by a key and time: of the primary events with a foreign event's key, the last or the first in its window.
+"""Joins by a key and time: of the primary events with a foreign event's key, the last, the first or all in its window.
 
 An event's window reaches from `Around.back` before its time to `Around.ahead` after it, both ends included. Primary
 events are ordered by time, then by id as UTF-8 bytes. Runs on executors.
@@ -8,22 +8,37 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import bool_array, distinct, int64_array, mask, rows_at, scalar, to_numpy, where
+from clickjoin.kernel.adapter import ALL_TOUCHES
+from clickjoin.kernel.arrays import (
+    Array,
+    bool_array,
+    distinct,
+    equi_join,
+    int64_array,
+    mask,
+    number_array,
+    rows_at,
+    scalar,
+    to_numpy,
+    where,
+)
 from clickjoin.kernel.event_key import found_among, micros, same_key
 from clickjoin.kernel.forgotten import EMPTIED, NO_ID
 from clickjoin.kernel.parquet_rows import KEYS, MATCH_KEY, PREFERRED, Files, TimeRanges
 from clickjoin.model.ids import COPIES_WITHIN, Around
+from clickjoin.model.places import TOUCH_COUNT, TOUCHES
 
 _KEYED = pa.schema([*KEYS, (MATCH_KEY, pa.string())])
 _TOUCH = pa.schema([*_KEYED, (PREFERRED, pa.bool_())])
 _FOUND = pa.schema([*_KEYED, ("payload", pa.string())])
 _FIRST_PART, _WIDER = 64, 8  # of a week two hours and a half, then a day, then all
+_NEVER = 1 << 62  # a place that no primary event has
 _COPIES = [*((name, "ascending") for name in (MATCH_KEY, "event_id", "event_time")), (PREFERRED, "descending")]
 
 
@@ -33,8 +48,10 @@ def pick(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tu
     One that was forgotten is none. Where some are preferred, it is one of these, if there is any. Of each window first
     a small part is read, at the end that counts; more of it for those events alone that have nothing there.
     Columns in: event_id, event_time, primary_id (the key). Columns out: those of a primary event's key, and its
-    payload. `floor`: as in resolving.Job.
+    payload; with `all` ALL_TOUCHES too. `floor`: as in resolving.Job.
     """
+    if around.pick == "all":
+        return _all(new, primary, around, floor)
     left = np.flatnonzero(mask(pc.not_equal(new["primary_id"], scalar(NO_ID))))
     places, parts = [left[:0]], [_FOUND.empty_table()]
     for width in _widths(around) if len(left) else ():
@@ -77,7 +94,7 @@ def _picked_within(
 
 def _touches(events: pa.Table, primary: Files, around: Around, floor: int | None, width: int) -> pa.Table:
     """Primary events that may be picked, and their copies from before. Columns out: those of _TOUCH."""
-    low = around.ahead - width if around.pick == "last" else -around.back
+    low = -around.back if around.pick == "first" else around.ahead - width
     when = TimeRanges(distinct(micros(events)) + low - COPIES_WITHIN, COPIES_WITHIN + width)
     rows = primary.rows(events["primary_id"], when, _TOUCH, MATCH_KEY, keys=events["primary_id"])
     return rows if floor is None else rows.filter(bool_array(micros(rows) >= floor))
@@ -117,6 +134,19 @@ def _nearest(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.nd
 
     Events and primary events of one key are never paired with each other: one key may have most of both.
     """
+    known, low, high, order = _ranges(events, touches, around)
+    is_last = around.pick == "last"
+    chosen = np.where(high > low, high - 1 if is_last else low, 0)
+    if touches.num_rows:  # no event matches itself, and an id is there once
+        is_own = _same(events["event_id"], known, touches["event_id"], order[chosen]) & (high > low)
+        low, high = (low, high - is_own) if is_last else (low + is_own, high)
+        chosen = np.where(high > low, high - 1 if is_last else low, 0)
+    some = np.flatnonzero(high > low)
+    return known[some], rows_at(touches, order[chosen[some]])
+
+
+def _ranges(events: pa.Table, touches: pa.Table, around: Around) -> tuple[Array, Array, Array, Array]:
+    """Events whose key is known, the places [low, high) of their windows, and which primary event is at each place."""
     keys, times = pc.unique(touches[MATCH_KEY]), micros(touches)
     code = to_numpy(pc.index_in(touches[MATCH_KEY], value_set=keys)).astype(np.int64)
     each = distinct(times)
@@ -129,14 +159,88 @@ def _nearest(events: pa.Table, touches: pa.Table, around: Around) -> tuple[np.nd
     own, at = to_numpy(own.take(int64_array(known))).astype(np.int64), micros(events)[known]
     low = np.searchsorted(places, own * width + np.searchsorted(each, at - around.back))
     high = np.searchsorted(places, own * width + np.searchsorted(each, at + around.ahead, "right"))
-    is_last = around.pick == "last"
-    chosen = np.where(high > low, high - 1 if is_last else low, 0)
-    if touches.num_rows:  # no event matches itself, and an id is there once
-        is_own = _same(events["event_id"], known, touches["event_id"], order[chosen]) & (high > low)
-        low, high = (low, high - is_own) if is_last else (low + is_own, high)
-        chosen = np.where(high > low, high - 1 if is_last else low, 0)
-    some = np.flatnonzero(high > low)
-    return known[some], rows_at(touches, order[chosen[some]])
+    return known, low, high, order
+
+
+class Windows(NamedTuple):
+    """The primary events in the windows of some events (`at`), of more than a limit the first and the newest.
+
+    `counts`: how many a window has. Of each that is kept: the number of its event in `at` (`of`), its `position` in the
+    window from 1 on, and which primary event it is (`touch`).
+    """
+
+    at: Array
+    counts: Array
+    of: Array
+    position: Array
+    touch: Array
+
+
+def windows_of(events: pa.Table, touches: pa.Table, around: Around) -> Windows:
+    """The windows that are not empty, of primary events that are there once. As in _nearest no two are paired."""
+    known, low, high, order = _ranges(events, touches, around)
+    own, place = _own(events, touches, known, order)
+    inside = (low[own] <= place) & (place < high[own])
+    own, place = own[inside], place[inside]
+    counts = high - low - np.bincount(own, minlength=len(known))
+    kept = np.minimum(np.maximum(counts, 0), around.limit)
+    of = np.repeat(np.arange(len(known)), kept)
+    position = np.arange(len(of)) - np.repeat(np.cumsum(kept) - kept, kept)
+    position += np.where(position > 0, (counts - kept)[of], 0)
+    chosen = low[of] + position
+    turn = np.arange(len(own)) - np.searchsorted(own, own)  # an id that came hours apart is there more than once
+    for number in range(turn.max(initial=-1) + 1):
+        passed = np.full(len(known), _NEVER)
+        passed[own[turn == number]] = place[turn == number]
+        chosen += chosen >= passed[of]
+    some = np.flatnonzero(kept)
+    return Windows(known[some], counts[some], np.searchsorted(some, of), position + 1, order[chosen])
+
+
+def _own(events: pa.Table, touches: pa.Table, known: Array, order: Array) -> tuple[Array, Array]:
+    """Where events stand among the primary events of their key: their numbers in `known`, and their places, sorted."""
+    one, other = equi_join(events["event_id"].take(int64_array(known)), touches["event_id"])
+    keys = events["primary_id"].take(int64_array(known[one]))
+    same = mask(pc.equal(keys, touches[MATCH_KEY].take(int64_array(other))))
+    place = np.zeros(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    one, at = one[same], place[other[same]]
+    sorted_ = np.lexsort((at, one))
+    return one[sorted_], at[sorted_]
+
+
+def _all(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tuple[Array, pa.Table]:
+    """As `pick`, of all primary events of each window: the last of each, and ALL_TOUCHES."""
+    left = np.flatnonzero(mask(pc.not_equal(new["primary_id"], scalar(NO_ID))))
+    if not len(left):
+        return left, _FOUND.empty_table()
+    events = rows_at(new, left)
+    touches = _touches(events, primary, around, floor, around.back + around.ahead)
+    while True:
+        each = without_copies(touches)
+        found = windows_of(events, each, around)
+        used = distinct(found.touch)
+        records, emptied = _records(rows_at(each, used), primary)
+        if not emptied.num_rows:
+            return left[found.at], _with_touches(found._replace(touch=np.searchsorted(used, found.touch)), records)
+        touches = where(touches, ~found_among(touches, emptied))
+
+
+def _with_touches(found: Windows, records: pa.Table) -> pa.Table:
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(found.of, minlength=len(found.at)))])
+    whole, at = records.combine_chunks(), int64_array(found.touch)
+    columns = {name: _one_chunk(whole[name]) for name in whole.column_names}
+    each = {name: columns[name].take(at) for name in KEYS.names} | {"position": int64_array(found.position)}
+    each["payload"] = pa.DictionaryArray.from_arrays(number_array(found.touch, pa.int32()), columns["payload"])
+    kind = ALL_TOUCHES.field(TOUCHES).type
+    rows = pa.StructArray.from_arrays([each[field.name] for field in kind.value_type], fields=list(kind.value_type))
+    lists = pa.ListArray.from_arrays(number_array(ends, pa.int32()), rows, type=kind)
+    last = rows_at(records, found.touch[ends[1:] - 1])
+    return last.append_column(TOUCHES, lists).append_column(TOUCH_COUNT, int64_array(found.counts))
+
+
+def _one_chunk(column: Any) -> Any:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _in_order(places: np.ndarray[Any, Any], ids: Any) -> np.ndarray[Any, Any]:

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
+from clickjoin.kernel.types import rows_type
 from clickjoin.lake.location import location
 from clickjoin.lake.table_features import require_features
 from clickjoin.model.errors import LakeError
@@ -88,7 +89,14 @@ def is_table(place: str, options: dict[str, str] | None) -> bool:
 
 def column_types(table: DeltaTable) -> dict[str, str]:
     """Column names and their Delta types."""
-    return {f.name: str(f.type.type if isinstance(f.type, PrimitiveType) else f.type) for f in table.schema().fields}
+    return {field.name: _named(field.type) for field in table.schema().fields}
+
+
+def _named(kind: Any) -> str:
+    if isinstance(kind, PrimitiveType):
+        return str(kind.type)
+    fields = getattr(getattr(kind, "element_type", None), "fields", None)  # of an array of structs
+    return rows_type({field.name: _named(field.type) for field in fields}) if fields else str(kind)
 
 
 def tables_of_format(root: str, known: DeltaReader | None = None) -> dict[str, dict[str, str]]:

@@ -85,14 +85,15 @@ COPIES_WITHIN = 3600 * MICROS
 class Around(NamedTuple):
     """How long before its event, and after it, a primary event can lie whose time is not known; microseconds.
 
-    `pick`: `last` or `first` of those with the event's key; empty where the event names one by its id. `prefer`: one
-    that is preferred goes before all that are not.
+    `pick`: `last` or `first` of those with the event's key, or `all`: the last, and beside it as many as `limit`; empty
+    where the event names one by its id. `prefer`: one that is preferred goes before all that are not.
     """
 
     back: int
     ahead: int
     pick: str = ""
     prefer: bool = False
+    limit: int = 0
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,8 @@ def of_environment(environment: Mapping[str, str]) -> Store:
 
 
 JOINED, DEDUPLICATED = "joined", "deduplicated"
+TOUCHES, TOUCH_COUNT = "touches", "touch_count"  # columns of all primary events of a key and window
+TOUCH = {"event_id": "STRING", "event_time": "TIMESTAMP", "position": "BIGINT"}  # of each of them, and its type
 RECORDS = {"foreign": "foreign_record", "primary": "primary_record"}  # columns of whole records, by their stream
 RECORD = "record"  # the column of the whole record of one stream
 

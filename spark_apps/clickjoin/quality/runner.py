@@ -13,6 +13,7 @@ from clickjoin.joiner.adapter import adapter_of
 from clickjoin.joiner.typed_output import with_types
 from clickjoin.model.errors import LakeError
 from clickjoin.model.ids import MICROS, moment
+from clickjoin.model.places import TOUCHES
 from clickjoin.model.reporter import Reporter
 from clickjoin.model.span import parse_date
 from clickjoin.quality import counted, history, place
@@ -101,7 +102,9 @@ def _facts(engine: Engine, frames: Frames, past: History) -> Facts:
     return Facts(
         past,
         fields={stream: tuple(frames.profiled(stream).schema()) for stream in streams},
-        columns=tuple(name for name in delta.columns("joined") if name not in own and name in today),
+        columns=tuple(
+            name for name in delta.columns("joined") if name not in own and name in today and name != TOUCHES
+        ),
         gone={stream: _GONE.format(stream) for stream in streams if frames.collected(stream)},
         joined=frames.total("joined"),
         processed=why,

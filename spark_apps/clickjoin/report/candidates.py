@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +14,22 @@ if TYPE_CHECKING:
     from clickjoin.lake.delta_reader import DeltaReader
 
 MOST = 20
+_LATE = " by now: it landed too late, rebuild the date to take it up"
 _COPIES = timedelta(microseconds=COPIES_WITHIN)
 
 
-def candidates(pipeline: Pipeline, delta: DeltaReader, event: Mapping[str, Any], joined: str | None) -> dict[str, Any]:
+def candidates(
+    pipeline: Pipeline,
+    delta: DeltaReader,
+    event: Mapping[str, Any],
+    joined: str | None,
+    kept: Set[tuple[str, str]] = frozenset(),
+) -> dict[str, Any]:
     """`count` of primary events with an event's key in its window and an hour about it, and the `events` nearest to
     where one is picked, at most MOST, in order: event_id, event_time, landed_at, `why` each is joined or not.
 
-    `event`: its row of `foreign` (event_id, event_time, the key as primary_id); `joined`: the id that it was joined to.
+    `event`: its row of `foreign` (event_id, event_time, the key as primary_id); `joined`: the id that it was joined to;
+    `kept`: id and time (ISO 8601) of each of its touches, where its row has all.
     """
     match, around = pipeline.match, pipeline.around
     if not match or not around or not event["primary_id"]:
@@ -41,8 +49,11 @@ def candidates(pipeline: Pipeline, delta: DeltaReader, event: Mapping[str, Any],
         is_copy = any(other == name and at - _COPIES <= then < at for then, other in landed)
         why = _why(name, event["event_id"], (low, at, high), is_copy=is_copy)
         found.append({"event_id": name, "event_time": at, "landed_at": landed[at, name], "why": why})
-    _mark(found, joined, match.pick, preferred if match.prefer else None)
-    some = found[-MOST:] if match.pick == "last" else found[:MOST]
+    if match.pick == "all":
+        _mark_all(found, kept if joined else None, match.most)
+    else:
+        _mark(found, joined, match.pick, preferred if match.prefer else None)
+    some = found[:MOST] if match.pick == "first" else found[-MOST:]
     return {"count": len(found), "events": [_plain(one) for one in some]}
 
 
@@ -70,7 +81,22 @@ def _mark(found: list[dict[str, Any]], joined: str | None, pick: str, preferred:
         if joined and one["event_id"] == joined:
             one["why"] += ", joined"
         elif joined and one["why"] == f"the {pick}":
-            one["why"] += " by now: it landed too late, rebuild the date to take it up"
+            one["why"] += _LATE
+
+
+def _mark_all(found: list[dict[str, Any]], kept: Set[tuple[str, str]] | None, most: int) -> None:
+    """Say of those that can be joined where each stands by now, and whether it was; `kept`: None where none was yet."""
+    whole = [one for one in found if not one["why"]]
+    for number, one in enumerate(whole, 1):
+        one["why"] = f"touch {number} of {len(whole)}"
+        if kept is None:
+            continue
+        if (one["event_id"], one["event_time"].isoformat()) in kept:
+            one["why"] += ", joined"
+        elif 1 < number <= len(whole) - most + 1:
+            one["why"] += ", left out by match.limit"
+        else:
+            one["why"] += _LATE
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

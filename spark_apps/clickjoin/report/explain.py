@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from clickjoin.dispatcher.journal import JournalReader
 from clickjoin.model.ids import MICROS, bucket_of, embedded_micros, moment, uuid7_micros
-from clickjoin.model.places import JOINED, output_of
+from clickjoin.model.places import JOINED, TOUCHES, output_of
 from clickjoin.model.where import in_words
 from clickjoin.report.candidates import candidates
 from clickjoin.report.why_unjoined import clicks_of, why_unjoined
@@ -55,8 +55,10 @@ def explain(pipeline: Pipeline, delta: DeltaReader, event_id: str) -> dict[str, 
 
 def _candidates(pipeline: Pipeline, delta: DeltaReader, history: list[dict[str, Any]]) -> dict[str, Any]:
     own = next(step for step in history if step["table"] == "foreign")
-    joined = next((step["primary_id"] for step in history if step["table"] == JOINED), None)
-    return candidates(pipeline, delta, _times_of({**own, "primary_id": own.get("primary_id", "")}), joined)
+    joined = next((step for step in history if step["table"] == JOINED), {})
+    kept = {(one["event_id"], one["event_time"]) for one in joined.get(TOUCHES, ())}
+    event = _times_of({**own, "primary_id": own.get("primary_id", "")})
+    return candidates(pipeline, delta, event, joined.get("primary_id"), kept)
 
 
 def _passed_over(pipeline: Pipeline) -> str:
@@ -183,4 +185,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         more = f" … ({len(value):,} bytes)" if len(value) > _MAX_SHOWN_BYTES else ""
         return value[:_MAX_SHOWN_BYTES].decode("utf-8", "backslashreplace").rstrip("\r\n") + more
+    if isinstance(value, list):  # touches
+        return [{name: _plain(each) for name, each in one.items()} for one in value]
     return value.isoformat() if isinstance(value, date) else value  # a datetime is one as well

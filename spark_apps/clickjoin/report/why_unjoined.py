@@ -62,6 +62,9 @@ def _by_key(pipeline: Pipeline, delta: DeltaReader, events: Sequence[Mapping[str
     return [_by_keys_times(pipeline, event, times.get(_id(event), set())) for event in events]
 
 
+_PICKED = {"last": "the last of them is", "first": "the first of them is", "all": "all of them are"}
+
+
 def _by_keys_times(pipeline: Pipeline, event: Mapping[str, Any], times: set[datetime]) -> str:
     match, around, own = pipeline.match, pipeline.around, event["event_time"]
     assert match
@@ -74,7 +77,7 @@ def _by_keys_times(pipeline: Pipeline, event: Mapping[str, Any], times: set[date
     near = min(times, key=lambda at: abs(at - own))
     if any(low <= at <= high for at in times):
         return (
-            f"Primary events with its key {_id(event)!r} have landed: the {match.pick} of them is joined once the "
+            f"Primary events with its key {_id(event)!r} have landed: {_PICKED[match.pick]} joined once the "
             "primary stream has passed its time; after it was given up, redrive takes them up"
         )
     side, field = ("after", "skew") if near > high else ("before", "within")

@@ -21,7 +21,7 @@ from deltalake.schema import PrimitiveType
 from clickjoin.engines.tables_port import Settings, Tables, UnderWay
 from clickjoin.kernel import data_file
 from clickjoin.kernel.data_file import DataFile, Target
-from clickjoin.kernel.types import delta_type
+from clickjoin.kernel.types import arrow_type, delta_type
 from clickjoin.lake.committer import committer, rewritten
 from clickjoin.lake.maintenance import LARGE, Size, sizes_of
 from clickjoin.lake.s3_table import S3Table
@@ -49,9 +49,7 @@ class ArrowTables(Tables):
 
     def create(self, table: Table) -> bool:
         """Create an empty table that says its format; False if it is there already, or another process was first."""
-        fields = [
-            Field(c.name, PrimitiveType(delta_type(c.type)), metadata={"comment": c.meaning}) for c in table.columns
-        ]
+        fields = [_field(c.name, c.type, c.meaning) for c in table.columns]
         try:
             with failpoint.around_commit(table.name):
                 DeltaTable.create(
@@ -74,10 +72,7 @@ class ArrowTables(Tables):
 
     def _change_settings(self, name: str, change: Settings, last: bool) -> bool:
         """See Tables."""
-        fields = [
-            Field(column, PrimitiveType(delta_type(kind)), metadata=_comment(change.comments.get(column)))
-            for column, kind in change.columns.items()
-        ]
+        fields = [_field(column, kind, change.comments.get(column)) for column, kind in change.columns.items()]
         try:
             with failpoint.around_commit(name):
                 alter = self.open(name).alter
@@ -243,8 +238,13 @@ class ArrowTables(Tables):
         )
 
 
-def _comment(text: str | None) -> dict[str, str] | None:
-    return {"comment": text} if text else None
+def _field(name: str, kind: str, meaning: str | None) -> Field:
+    named = delta_type(kind)
+    rows = named.startswith("array")
+    own: Any = (
+        Schema.from_arrow(pa.schema([(name, arrow_type(named))])).fields[0].type if rows else PrimitiveType(named)
+    )
+    return Field(name, own, metadata={"comment": meaning} if meaning else None)
 
 
 def _holding(actions: pa.Table, batches: Iterable[int]) -> list[str]:

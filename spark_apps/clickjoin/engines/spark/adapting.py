@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F
 
 from clickjoin.kernel.adapt_task import answers
-from clickjoin.kernel.adapter import MISFITS, Adapter, ArrowAdapter, is_users, made_of, needs_spark
+from clickjoin.kernel.adapter import ALL_TOUCHES, MISFITS, Adapter, ArrowAdapter, is_users, made_of, needs_spark
 from clickjoin.kernel.handshake import checked
 from clickjoin.model.errors import AdapterError, ConfigError, ServerLost, SourceMoved
 from clickjoin.model.ids import EVENT_KEY
@@ -56,7 +56,7 @@ def _by_tables(ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:
     adapter: Any = ctx.adapter
     made = made_of(adapter.columns, misfits=bool(reporting(ctx)))
     found = looked.mapInArrow(checked(answers(adapter, made, OUT), fresh=is_users(adapter)), ddl)
-    return found.withColumn("kept", F.lit(True))
+    return found.drop(*ALL_TOUCHES.names).withColumn("kept", F.lit(True))  # they are part of the adapter's own
 
 
 def _by_frames(ctx: Context, rows: DataFrame, look: LookUp) -> DataFrame:

@@ -260,8 +260,17 @@ def matcher(path: FieldPath, value: str) -> Callable[[str | None], bool]:
         if text is None or not path:
             return text == value
         try:
-            return holds(value_at(decoded(text), path))
+            return holds(_in_each(decoded(text), path))
         except (ValueError, TooDeep):
             return value in text
 
     return matches
+
+
+def _in_each(record: Any, path: FieldPath) -> Any:
+    """The value at a path, or those of all elements where it leads through an array without saying which."""
+    for at, step in enumerate(path):
+        if isinstance(record, list) and isinstance(step, str):
+            return [_in_each(item, path[at:]) for item in record]
+        record = value_at(record, (step,))
+    return record
