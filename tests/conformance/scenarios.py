@@ -270,5 +270,6 @@ MATCH_ALL = replace(
     | {"foreign": {**_MATCH["foreign"], "match": {"on": "who", "within": "60s", "pick": "all", "limit": 2}}},
 )
 ALL = (
-    JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH, MATCH_ALL, REGISTRY, JOURNAL,
+    JOIN, TYPES, ONE_BY_ID, GC, REDRIVE, RESHARD, FORGET, REBUILD, FILL, COMPACT, BACKUP, MATCH,
+    MATCH_ALL, REGISTRY, JOURNAL,
 )  # fmt: skip
