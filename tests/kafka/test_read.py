@@ -263,7 +263,7 @@ def test_new_partitions_are_found_and_read_from_their_beginning(topics: Topics) 
 
 
 def test_from_a_time(topics: Topics) -> None:
-    topics.create("c", 2)
+    topics.create("c", 2, retention_ms="-1")  # by the times of the messages, which are old
     topics.send("c", map(event, range(5)), timestamp=1_700_000_000_000)
     topics.send("c", map(event, range(5, 8)), timestamp=1_700_000_060_000)
     reader = Reader(topics, "c", **{"from": datetime.fromtimestamp(1_700_000_030, UTC)})
