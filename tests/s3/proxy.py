@@ -35,13 +35,17 @@ class Rule:
     released: threading.Event = field(default_factory=threading.Event)
 
 
+def _calm(method: str, path: str) -> Rule | None:
+    return None
+
+
 class Proxy:
     """A proxy on a free port of loopback. Rules hold for all requests while they are in force."""
 
     def __init__(self, server: int) -> None:
         self.server, self.rules, self.lock = server, list[Rule](), threading.Lock()
         self.sent = 0  # bytes of all answers
-        self.mood: Callable[[str, str], Rule | None] = lambda method, path: None  # for what comes under no rule
+        self.mood: Callable[[str, str], Rule | None] = _calm  # for what comes under no rule
         proxy = self
 
         class Handler(_Handler):
@@ -70,6 +74,10 @@ class Proxy:
                     rule.met.append(path)
                     return rule
         return self.mood(method, path)
+
+    def calm(self) -> None:
+        """Pass on whatever comes under no rule."""
+        self.mood = _calm
 
     def stop(self) -> None:
         """End it."""

@@ -233,6 +233,7 @@ class Chaos:
             self._pause(True)
         for job in self.jobs.values():
             job.stop()
+        self.lake.calm()
         for name in ("east", "west"):
             self._clickjoin("drain", "--no-check", "--replica", name, remote=True)
         self._clickjoin("verify", remote=True)

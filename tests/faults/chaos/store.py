@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ class Lake(NamedTuple):
     """The lake as the pipeline's file names it, the folder that its files are seen in, and its server, if any.
 
     `env`: what leads the programs under test to the server, by the proxy. `logs`: where they lie, if not in a folder.
+    `calm`: ends the proxy's moods, so that what is left can be counted soon.
     """
 
     place: str
@@ -31,6 +32,7 @@ class Lake(NamedTuple):
     moods: Counter[str] | None = None
     env: Mapping[str, str] = MappingProxyType({})
     logs: Logs | None = None
+    calm: Callable[[], object] = lambda: None
 
 
 @contextmanager
@@ -52,7 +54,8 @@ def lake_for(kind: str, folder: Path, seed: int, logs: str = "local") -> Iterato
         os.environ.update(server.environment())
         disk = server.folder / "data" / _BUCKET
         objects = Objects(server, _BUCKET, seed, moods) if logs == "s3" else None
-        yield Lake(f"s3://{_BUCKET}/lake", disk / "lake", server, moods, server.environment(proxy.port), objects)
+        place, env = f"s3://{_BUCKET}/lake", server.environment(proxy.port)
+        yield Lake(place, disk / "lake", server, moods, env, objects, proxy.calm)
         proxy.stop()
 
 
