@@ -300,6 +300,7 @@ def test_ids_of_keys_and_times_of_messages(make: Made, topics: Topics, local: st
     rows = bench.rows("joined", "event_id", "primary_id", "page", "event_time")
     assert [row[:3] for row in rows] == [(f"c{n}", "q1", str(n)) for n in range(3)]
     assert [round(row[3].timestamp() * 1000) for row in rows] == [at, at + 1, at + 2]
+    assert {length for (length,) in bench.rows("foreign", "length")} == {len(b'{"price": 0}')}, "of the value alone"
     bad = bench.rows("quarantine", "reason", "raw")
     assert bad == [("broken-json", b"{cut"), ("missing-id", b'{"price": 9}')]
     assert not found(verify(bench))

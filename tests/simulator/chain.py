@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from clickjoin.kernel import table_rows
-from clickjoin.kernel.parquet_lines import TypeHints
 from clickjoin.kernel.read_lines import SCHEMA
 from clickjoin.kernel.table_rows import RowFile, TableChunk
 from clickjoin.lake.table_changes import Entry, Facts
+from clickjoin.model.ids import TypeHints
 from clickjoin.model.split import Split
 from clickjoin.sources.delta.source import DeltaSource
 from tests.simulator import frames, rust

@@ -118,12 +118,8 @@ def world(seed: int) -> tuple[list[Record], list[Record]]:
     return touches, orders
 
 
-@pytest.mark.parametrize(("seed", "pick", "prefer"), [(1, "last", True), (2, "first", False)])
-def test_each_event_has_the_one_that_the_rules_name(
-    make: Callable[..., Bench], seed: int, pick: str, *, prefer: bool
-) -> None:
-    """Whatever the order in which both arrive, and in whichever batches."""
-    bench = make(**fields(pick, prefer=PREFER if prefer else None, close={"max_out_of_orderness": "300s"}))
+def decided(bench: Bench, seed: int) -> tuple[list[Record], list[Record]]:
+    """A world's touches and orders, in whatever order they arrive, once the stream of touches has passed all orders."""
     touches, orders = world(seed)
     random.Random(seed).shuffle(touches)
     for part in range(3):
@@ -133,6 +129,16 @@ def test_each_event_has_the_one_that_the_rules_name(
         bench.join()
     assert not bench.rows("joined", "event_id"), "the stream of primary events has not passed them"
     pass_by(bench, 900)
+    return touches, orders
+
+
+@pytest.mark.parametrize(("seed", "pick", "prefer"), [(1, "last", True), (2, "first", False)])
+def test_each_event_has_the_one_that_the_rules_name(
+    make: Callable[..., Bench], seed: int, pick: str, *, prefer: bool
+) -> None:
+    """Whatever the order in which both arrive, and in whichever batches."""
+    bench = make(**fields(pick, prefer=PREFER if prefer else None, close={"max_out_of_orderness": "300s"}))
+    touches, orders = decided(bench, seed)
     expected = truth(touches, orders, pick, prefer=prefer)
     assert output(bench) == expected
     given_up = {one["id"] for one in orders} - expected.keys()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -23,7 +22,7 @@ from clickjoin.report.explain import explain
 from tests.sampled import in_full
 from tests.spark.bench import NOON, Bench
 from tests.spark.hand import Hand, found, verify
-from tests.spark.test_match import DAY, SKEW, WITHIN, Record, at, fields, order, output, pass_by, touch, world
+from tests.spark.test_match import DAY, SKEW, WITHIN, Record, at, decided, fields, order, output, pass_by, touch
 
 OUTPUT = {
     "columns": {
@@ -84,15 +83,7 @@ def _touch(one: Record) -> tuple[int, str, float]:
 def test_each_row_has_the_touches_of_its_window(make: Callable[..., Bench], seed: int, limit: int | None) -> None:
     """Whatever the order in which both arrive, and in whichever batches."""
     bench = make(**of_all(limit, close={"max_out_of_orderness": "300s"}))
-    touches, orders = world(seed)
-    random.Random(seed).shuffle(touches)
-    for part in range(3):
-        bench.queries(*touches[part::3])
-        bench.clicks(*orders[part::3])
-        bench.clock.now += 300
-        bench.join()
-    assert not bench.rows("joined", "event_id"), "the stream of primary events has not passed them"
-    pass_by(bench, 900)
+    touches, orders = decided(bench, seed)
     expected = truth(touches, orders, limit or 1000)
     assert touched(bench) == expected
     assert {name for (name,) in bench.rows("unjoinable", "event_id")} == {one["id"] for one in orders} - expected.keys()

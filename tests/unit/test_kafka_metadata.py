@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clickjoin.kernel.kafka.metadata import METADATA, with_metadata
+from clickjoin.kernel.kafka.metadata import with_metadata
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Message:
 
 
 def record(line: bytes, message: Any, *wanted: str) -> Any:
-    return json.loads(with_metadata(line, message, wanted or METADATA))
+    return json.loads(with_metadata(line, message, wanted or ("key", "headers", "timestamp")))
 
 
 def test_all_of_it() -> None:
@@ -48,6 +48,9 @@ def test_all_of_it() -> None:
 
 def test_what_is_not_there_or_no_text_is_null() -> None:
     assert record(b"{}", Message(None, at=-1)) == {"_key": None, "_headers": {}, "_timestamp": None}
+    for beyond in (253_402_300_800_000, (1 << 63) - 1):  # a producer may write any number
+        assert record(b"{}", Message(at=beyond), "timestamp") == {"_timestamp": None}
+    assert record(b"{}", Message(at=253_402_300_799_999), "timestamp") == {"_timestamp": "9999-12-31T23:59:59.999Z"}
     assert record(b"{}", Message(b"\xff", (("id", b"\xfe"),))) | {"_timestamp": 0} == {
         "_key": None, "_headers": {"id": None}, "_timestamp": 0,
     }  # fmt: skip

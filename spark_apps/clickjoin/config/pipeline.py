@@ -132,7 +132,7 @@ class Pipeline(Strict):
         return self
 
     @model_validator(mode="after")
-    def _prefers_columns(self) -> Pipeline:
+    def _match_fits(self) -> Pipeline:
         if self.match and self.primary:
             self.match.require_flat(self.primary.source)
         if self.match and self.match.pick == "all":

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from clickjoin.kernel.arrays import equi_join, int64_array, number_array, text_array, to_numpy
+from clickjoin.kernel.arrays import equi_join, int64_array, number_array, one_array, text_array, to_numpy
 from clickjoin.kernel.typed_columns.columns import typed
 from clickjoin.kernel.types import arrow_type, delta_type, rows_type
 from clickjoin.model.places import RECORD, RECORDS, TOUCH, TOUCH_COUNT, TOUCHES
@@ -229,7 +229,7 @@ class TypedOutput(ArrowAdapter):
         texts = texts if pa.types.is_dictionary(texts.type) else texts.dictionary_encode()
         found = typed(texts.dictionary, self._of_touch or ())
         values = [flat.field(name) for name in TOUCH] + [texts for _ in self._whole_touch]
-        values += [_one_array(column).take(texts.indices) for column in found.values.values()]
+        values += [one_array(column).take(texts.indices) for column in found.values.values()]
         values = [value.cast(field.type) for value, field in zip(values, fields, strict=True)]
         sizes = to_numpy(pc.list_value_length(lists).cast(pa.int64()))
         ends = number_array(np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)]), pa.int32())
@@ -238,10 +238,6 @@ class TypedOutput(ArrowAdapter):
         for misfit in found.misfits.values():
             wrong[np.repeat(np.arange(len(lists)), sizes)[misfit[to_numpy(texts.indices)]]] = True
         return pa.ListArray.from_arrays(ends, rows, type=self._kind), wrong
-
-
-def _one_array(column: Any) -> Any:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def named(misfits: Mapping[str, Any], count: int) -> Any:

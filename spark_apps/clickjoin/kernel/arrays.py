@@ -130,3 +130,8 @@ def pairs(found: Matches) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     one = np.repeat(np.arange(len(count)), count)
     within = np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count)
     return one, order[first[one] + within]
+
+
+def one_array(column: Any) -> Any:
+    """A chunked column as one array."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)

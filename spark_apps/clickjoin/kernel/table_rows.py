@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 
 from clickjoin.kernel.arrays import bool_array, number_array, scalar
 from clickjoin.kernel.filesystem import open_file
-from clickjoin.kernel.parquet_lines import TypeHints, lines_of, type_hints
+from clickjoin.kernel.parquet_lines import lines_of, type_hints
 from clickjoin.kernel.read_lines import aside, read_numbered
 
 if TYPE_CHECKING:
-    from clickjoin.model.ids import RecordSpec
+    from clickjoin.model.ids import RecordSpec, TypeHints
 
 VERSION_BITS = 32  # a record's offset is its version, and below that its number in it
 _ROWS = 4096

@@ -23,6 +23,7 @@ from clickjoin.kernel.arrays import (
     int64_array,
     mask,
     number_array,
+    one_array,
     rows_at,
     scalar,
     to_numpy,
@@ -229,7 +230,7 @@ def _all(new: pa.Table, primary: Files, around: Around, floor: int | None) -> tu
 def _with_touches(found: Windows, records: pa.Table) -> pa.Table:
     ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(found.of, minlength=len(found.at)))])
     whole, at = records.combine_chunks(), int64_array(found.touch)
-    columns = {name: _one_chunk(whole[name]) for name in whole.column_names}
+    columns = {name: one_array(whole[name]) for name in whole.column_names}
     each = {name: columns[name].take(at) for name in KEYS.names} | {"position": int64_array(found.position)}
     each["payload"] = pa.DictionaryArray.from_arrays(number_array(found.touch, pa.int32()), columns["payload"])
     kind = ALL_TOUCHES.field(TOUCHES).type
@@ -237,10 +238,6 @@ def _with_touches(found: Windows, records: pa.Table) -> pa.Table:
     lists = pa.ListArray.from_arrays(number_array(ends, pa.int32()), rows, type=kind)
     last = rows_at(records, found.touch[ends[1:] - 1])
     return last.append_column(TOUCHES, lists).append_column(TOUCH_COUNT, int64_array(found.counts))
-
-
-def _one_chunk(column: Any) -> Any:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def _in_order(places: np.ndarray[Any, Any], ids: Any) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NEVER = 253_402_300_800_000  # the year 10000, in milliseconds since 1970
 _BLANKS = b" \t\r\n"
 
 
@@ -34,9 +35,9 @@ def _headers(message: Any) -> dict[str, str | None]:
 
 
 def _timestamp(message: Any) -> str | None:
-    """ISO 8601 in UTC, in milliseconds; None where the message has none."""
+    """ISO 8601 in UTC, in milliseconds; None where the message has none, or one beyond the year 9999."""
     _, millis = message.timestamp()
-    if millis < 0:
+    if not 0 <= millis < _NEVER:
         return None
     return (_EPOCH + timedelta(milliseconds=millis)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -52,4 +53,3 @@ def _text(value: bytes | str | None) -> str | None:
 
 
 _FIELDS = {"key": _key, "headers": _headers, "timestamp": _timestamp}
-METADATA = tuple(_FIELDS)

@@ -296,7 +296,9 @@ class MessageReader:
         sizes = np.fromiter(map(len, lines), np.int64, len(lines))
         ends = np.cumsum(sizes + 1)
         starts = ends - sizes - 1
-        lengths = np.fromiter((len(value or b"") for value in values), np.int64, len(values))
+        lengths = sizes
+        if self.chunk.metadata:
+            lengths = np.fromiter((len(value or b"") for value in values), np.int64, len(values))
         offsets, seen = _offsets(messages), np.zeros(len(lines), np.bool_)
         bad: list[tuple[int, str, str]] = []
         for batch in self._lines.read(Block(_BASE, data, None, ends)):
